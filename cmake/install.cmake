@@ -1,0 +1,12 @@
+# Where a distribution would put things.
+if(TARGET dartfs_bin)
+  install(TARGETS dartfs_bin RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+if(TARGET dartfsctl_bin)
+  install(TARGETS dartfsctl_bin RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+file(GLOB man8 CONFIGURE_DEPENDS man/*.8)
+file(GLOB man1 CONFIGURE_DEPENDS man/*.1)
+install(FILES ${man8} DESTINATION ${CMAKE_INSTALL_MANDIR}/man8)
+install(FILES ${man1} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+install(FILES README.md LICENSE CHANGELOG.md SECURITY.md DESTINATION ${CMAKE_INSTALL_DOCDIR} OPTIONAL)

@@ -1,0 +1,36 @@
+// AlignedBuffer: owned memory aligned to a page, so that it can go to O_DIRECT writes as it is.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+namespace dartfs::core {
+
+inline constexpr size_t kPageSize = 4096;
+
+class AlignedBuffer {
+ public:
+  AlignedBuffer() = default;
+  // Capacity is `size` rounded up to a page; bytes past `size` are zero. size 0 is allowed.
+  static AlignedBuffer Allocate(size_t size);
+
+  std::byte* data() { return data_.get(); }
+  const std::byte* data() const { return data_.get(); }
+  size_t size() const { return size_; }
+  size_t capacity() const { return capacity_; }
+  bool empty() const { return size_ == 0; }
+  std::span<std::byte> span() { return {data_.get(), size_}; }
+  std::span<const std::byte> span() const { return {data_.get(), size_}; }
+
+ private:
+  struct Free {
+    void operator()(std::byte* p) const;
+  };
+  std::unique_ptr<std::byte, Free> data_;
+  size_t size_ = 0;
+  size_t capacity_ = 0;
+};
+
+}  // namespace dartfs::core

@@ -1,0 +1,19 @@
+// Logging: one line an event, to stderr (or what the app set up), through spdlog. Foreign text goes
+// through EscapeForeign or RedactUrl first. Log or return an error, not both.
+#pragma once
+
+#include <spdlog/spdlog.h>
+
+#include <string>
+
+namespace dartfs::core {
+
+// Level names as spdlog's: trace, debug, info, warn, error. False for another word.
+bool SetLogLevel(const std::string& level);
+
+}  // namespace dartfs::core
+
+#define LOG_DEBUG(...) ::spdlog::debug(__VA_ARGS__)
+#define LOG_INFO(...) ::spdlog::info(__VA_ARGS__)
+#define LOG_WARN(...) ::spdlog::warn(__VA_ARGS__)
+#define LOG_ERROR(...) ::spdlog::error(__VA_ARGS__)
