@@ -1,10 +1,12 @@
 // AlignedBuffer: owned memory aligned to a page, so that it can go to O_DIRECT writes as it is.
+// Empty after a move.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 
 namespace dartfs::core {
 
@@ -13,7 +15,19 @@ inline constexpr size_t kPageSize = 4096;
 class AlignedBuffer {
  public:
   AlignedBuffer() = default;
-  // Capacity is `size` rounded up to a page; bytes past `size` are zero. size 0 is allowed.
+  AlignedBuffer(AlignedBuffer&& other) noexcept
+      : data_(std::move(other.data_)),
+        size_(std::exchange(other.size_, 0)),
+        capacity_(std::exchange(other.capacity_, 0)) {}
+  AlignedBuffer& operator=(AlignedBuffer&& other) noexcept {
+    data_ = std::move(other.data_);
+    size_ = std::exchange(other.size_, 0);
+    capacity_ = std::exchange(other.capacity_, 0);
+    return *this;
+  }
+  // Capacity is `size` rounded up to a page; bytes past `size` are zero, those
+  // before it are not initialised. size 0 is allowed. Memory that is not to be had ends the
+  // process.
   static AlignedBuffer Allocate(size_t size);
 
   std::byte* data() { return data_.get(); }

@@ -1,5 +1,5 @@
-// Logging: one line an event, to stderr (or what the app set up), through spdlog. Foreign text goes
-// through EscapeForeign or RedactUrl first. Log or return an error, not both.
+// Logging: one line an event, through spdlog, to stderr once the app called LogToStderr. Foreign
+// text goes through EscapeForeign or RedactUrl first. Log or return an error, not both.
 #pragma once
 
 #include <spdlog/spdlog.h>
@@ -10,6 +10,9 @@ namespace dartfs::core {
 
 // Level names as spdlog's: trace, debug, info, warn, error. False for another word.
 bool SetLogLevel(const std::string& level);
+
+// Sends the log to stderr, each line at once. Before other threads start.
+void LogToStderr();
 
 }  // namespace dartfs::core
 

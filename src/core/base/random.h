@@ -1,4 +1,5 @@
 // A source of random numbers as an argument, so that jitter can be replayed. Thread-safe.
+// For jitter and sampling, not for secrets.
 #pragma once
 
 #include <cstdint>

@@ -2,6 +2,7 @@
 // a move. Completions use it: call once, then drop.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <type_traits>
 #include <utility>

@@ -1,0 +1,51 @@
+#include "core/base/thread.h"
+
+#include <pthread.h>
+
+#include <csignal>
+#include <system_error>
+
+#include "core/base/check.h"
+
+namespace dartfs::core {
+namespace {
+
+// All but the signals by which the kernel reports a fault of the thread itself: a blocked one of
+// those would end the process without a handler's report.
+sigset_t AsynchronousSignals() {
+  sigset_t set;
+  sigfillset(&set);
+  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS}) {
+    sigdelset(&set, fault);
+  }
+  return set;
+}
+
+}  // namespace
+
+void SetThreadName(const std::string& name) {
+  constexpr size_t kMaxNameBytes = 15;
+  pthread_setname_np(pthread_self(), name.substr(0, kMaxNameBytes).c_str());
+}
+
+std::thread StartThread(const std::string& name, UniqueFunction<void()> body) {
+  // Blocked before the start, so that the new thread inherits the mask and has no moment without.
+  const sigset_t blocked = AsynchronousSignals();
+  sigset_t before;
+  DARTFS_CHECK(pthread_sigmask(SIG_BLOCK, &blocked, &before) == 0);
+  std::thread thread;
+  try {
+    thread = std::thread([name, run = std::move(body)]() mutable {
+      SetThreadName(name);
+      run();
+      // What the body owns goes on this thread, before a join returns.
+      run = nullptr;
+    });
+  } catch (const std::system_error&) {
+    DARTFS_CHECK(!"no thread to be had: raise the limit of threads (ulimit -u, TasksMax)");
+  }
+  DARTFS_CHECK(pthread_sigmask(SIG_SETMASK, &before, nullptr) == 0);
+  return thread;
+}
+
+}  // namespace dartfs::core
