@@ -1,0 +1,50 @@
+// Object: one version of one URL's bytes, as the engine has opened it. Facts are constant; the rest is
+// the engine's (store object, flights). Shared by every reader of that version; a new version of the
+// URL is another Object.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "core/base/identity.h"
+#include "core/base/url.h"
+#include "core/store/store.h"
+
+namespace dartfs::core {
+
+class FlightTable;
+
+class Object {
+ public:
+  struct Facts {
+    Url url;            // as first asked; other requesters may hold another signature for it
+    Identity identity;
+    StoreKey key;
+    ObjectMeta meta;    // version, size, validators, content type
+    bool range_blind = false;  // no ranged requests: spooled whole before it can be read
+    bool immutable = false;    // declared so, or content-addressed: never revalidated
+  };
+  Object(Facts facts, std::shared_ptr<StoredObject> stored, std::shared_ptr<FlightTable> flights);
+
+  const Facts& facts() const { return facts_; }
+  uint64_t size() const { return facts_.meta.size; }
+  const std::string& version() const { return facts_.meta.version; }
+  const StoreKey& key() const { return facts_.key; }
+  const std::shared_ptr<StoredObject>& stored() const { return stored_; }
+  FlightTable& flights() const { return *flights_; }
+
+  // Set once the origin is known to have another version: what is cached stays readable, anything
+  // else fails with kStale.
+  bool superseded() const { return superseded_.load(std::memory_order_acquire); }
+  void MarkSuperseded() { superseded_.store(true, std::memory_order_release); }
+
+ private:
+  const Facts facts_;
+  const std::shared_ptr<StoredObject> stored_;
+  const std::shared_ptr<FlightTable> flights_;
+  std::atomic<bool> superseded_{false};
+};
+
+}  // namespace dartfs::core

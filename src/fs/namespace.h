@@ -1,0 +1,76 @@
+// Namespace: which names a mount shows and which URLs they mean (DESIGN.md section 8). One
+// implementation per kind of source argument: a remote directory (http_namespace), a catalogue, `any`.
+// Knows nothing of FUSE, nodes or inode numbers.
+//
+// Thread-safe. Completions run exactly once, on an engine or transfer thread or, when nothing has to
+// be waited for, on the caller's stack.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/result.h"
+#include "core/base/time.h"
+#include "core/base/unique_function.h"
+#include "core/base/url.h"
+
+namespace dartfs::core {
+class Object;
+}
+
+namespace dartfs::fs {
+
+// A directory as its namespace names it: made by a Namespace, opaque to others, comparable, and good
+// over restarts (it can be written down).
+struct DirRef {
+  std::string key;
+  bool operator==(const DirRef&) const = default;
+};
+
+enum class EntryKind : uint8_t { kFile, kDirectory };
+
+// One name of a listing. Size only where the listing states exact bytes.
+struct ListedEntry {
+  std::string name;  // as shown: a legal file name, reversible (name_mapping.h)
+  EntryKind kind = EntryKind::kFile;
+  std::optional<uint64_t> size;
+  std::optional<int64_t> mtime;  // seconds since the epoch
+};
+
+struct Listing {
+  std::vector<ListedEntry> entries;  // sorted by name, unique
+  bool complete = true;              // false: cut at the limit, or the origin has no listing here
+};
+
+// What a looked-up name is. A file carries its current version.
+struct Found {
+  EntryKind kind = EntryKind::kFile;
+  DirRef dir;                            // directories
+  std::optional<core::Url> url;          // of the file, or of the directory where it has one
+  std::shared_ptr<core::Object> object;  // files
+  std::optional<int64_t> mtime;
+};
+
+using LookupDone = core::UniqueFunction<void(core::Result<Found>)>;
+using ListDone = core::UniqueFunction<void(core::Result<std::shared_ptr<const Listing>>)>;
+
+class Namespace {
+ public:
+  virtual ~Namespace() = default;
+  virtual DirRef Root() const = 0;
+  // kNotFound: there is no such name (the caller may remember that for a second).
+  virtual void Lookup(const DirRef& dir, std::string_view name, core::TimePoint deadline,
+                      LookupDone done) = 0;
+  virtual void List(const DirRef& dir, core::TimePoint deadline, ListDone done) = 0;
+  // Somebody looks at the entries of a directory just listed (`ls -l`): probe its files ahead, in
+  // parallel, bounded. Returns at once.
+  virtual void ProbeAhead(const DirRef& dir) = 0;
+  // The URL that a name of a directory means, without asking anybody; files and directories alike.
+  virtual core::Result<core::Url> UrlOf(const DirRef& dir, std::string_view name) const = 0;
+};
+
+}  // namespace dartfs::fs
