@@ -47,6 +47,8 @@ const char* CodeName(Code code) {
       return "cancelled";
     case Code::kUnsupported:
       return "unsupported";
+    case Code::kIsDirectory:
+      return "is_directory";
     case Code::kInternal:
       return "internal";
   }

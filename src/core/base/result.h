@@ -33,6 +33,7 @@ enum class Code {
   kRefused,              // by policy: address, scheme, redirect
   kCancelled,            // by the caller
   kUnsupported,
+  kIsDirectory,          // the URL redirects to itself plus "/"
   kInternal,
 };
 
