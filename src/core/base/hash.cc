@@ -25,7 +25,7 @@ std::array<std::byte, 32> Sha256(std::string_view bytes) {
 
 struct Digester::Impl {
   struct Free {
-    void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
+    void operator()(EVP_MD_CTX* p) const { EVP_MD_CTX_free(p); }
   };
   std::unique_ptr<EVP_MD_CTX, Free> context;
 };

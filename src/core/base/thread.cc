@@ -42,8 +42,9 @@ std::thread StartThread(const std::string& name, UniqueFunction<void()> body) {
       run = nullptr;
     });
   } catch (const std::system_error&) {
-    DARTFS_CHECK(!"no thread to be had: raise the limit of threads (ulimit -u, TasksMax)");
+    // The limit of threads (ulimit -u, TasksMax) is reached; the check below says where.
   }
+  DARTFS_CHECK(thread.joinable());
   DARTFS_CHECK(pthread_sigmask(SIG_SETMASK, &before, nullptr) == 0);
   return thread;
 }
