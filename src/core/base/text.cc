@@ -34,6 +34,18 @@ std::optional<std::string_view> WithoutUserinfo(std::string_view rest) {
   return rest;
 }
 
+// Where the next "scheme://authority" before the query has its authority, or npos.
+size_t NextAuthority(std::string_view text) {
+  const size_t separator = text.find("://");
+  return separator < text.find_first_of("?#") ? separator + 3 : std::string_view::npos;
+}
+
+size_t FirstAuthority(std::string_view text) {
+  if (text.starts_with("//")) return 2;
+  const bool has_scheme = text.find("://") < text.find_first_of("/?#");
+  return has_scheme || text.starts_with('/') ? NextAuthority(text) : 0;
+}
+
 struct NumberAndUnit {
   uint64_t number;
   std::string_view unit;
@@ -82,21 +94,20 @@ std::string EscapeForeign(std::string_view text, size_t max_bytes) {
 }
 
 std::string RedactUrl(std::string_view url) {
+  constexpr size_t kMaxShown = 512;
   std::string kept;
   std::string_view rest = url;
-  size_t authority = rest.starts_with("//") ? 2 : 0;
-  if (rest.starts_with('/') && authority == 0) authority = std::string_view::npos;
-  if (rest.find("://") < rest.find_first_of("/?#")) authority = rest.find("://") + 3;
-  while (authority != std::string_view::npos) {
+  size_t authority = FirstAuthority(rest);
+  // What lies beyond the limit is not shown, so that a foreign text's length costs no squares.
+  while (authority != std::string_view::npos && kept.size() <= kMaxShown) {
     kept += rest.substr(0, authority);
     const auto shown = WithoutUserinfo(rest.substr(authority));
-    if (!shown) return EscapeForeign(kept + "...");
+    if (!shown) return EscapeForeign(kept + "...", kMaxShown);
     rest = *shown;
-    const size_t next = rest.find("://");
-    authority = next < rest.find_first_of("?#") ? next + 3 : std::string_view::npos;
+    authority = NextAuthority(rest);
   }
   kept += rest.substr(0, rest.find_first_of("?#"));
-  return EscapeForeign(kept);
+  return EscapeForeign(kept, kMaxShown);
 }
 
 std::string ToLowerAscii(std::string_view text) {
