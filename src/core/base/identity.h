@@ -22,9 +22,9 @@ namespace dartfs::core {
 
 struct IdentityOptions {
   std::string cache_namespace = "dart";
-  std::vector<std::string> ignore_query;     // parameter names, exact case, as written in URLs
-  bool oci_digest_only = false;              // no digest from a registry's object store layout
-  std::vector<std::string> trusted_origins;  // host patterns: "host" or "*.domain"
+  std::vector<std::string> ignore_query = {};     // parameter names, exact case, as written in URLs
+  bool oci_digest_only = false;                   // no digest from a registry's object store layout
+  std::vector<std::string> trusted_origins = {};  // host patterns: "host" or "*.domain"
 };
 
 // kInvalidArgument with the offending value. MakeIdentity requires options that pass.

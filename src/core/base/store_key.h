@@ -39,11 +39,11 @@ class StoreKey {
 // What is hashed: SHA-256(namespace, 0x1F, kind, 0x1F, id [, 0x1F, origin], 0x1F, version), the
 // first 16 bytes.
 struct StoreKeyFields {
-  std::string_view cache_namespace;
+  std::string_view cache_namespace = {};
   char kind = 'u';  // 'u': id is a local ID; 'd': a digest
-  std::string_view id;
-  std::string_view origin;  // kind 'd', unverified: where it is shared; else empty
-  std::string_view version;
+  std::string_view id = {};
+  std::string_view origin = {};  // kind 'd', unverified: where it is shared; else empty
+  std::string_view version = {};
 };
 
 // kInvalidArgument where a field holds 0x1F (two tuples could look alike), the kind is another, or

@@ -11,10 +11,10 @@ namespace dartfs::core {
 // What of an answer's head decides the version. Views are empty where the header is absent.
 struct VersionInputs {
   bool fixed = false;  // content-addressed or declared immutable
-  std::string_view etag;
-  std::string_view last_modified;
-  std::string_view date;
-  std::optional<uint64_t> size;  // of the whole object
+  std::string_view etag = {};
+  std::string_view last_modified = {};
+  std::string_view date = {};
+  std::optional<uint64_t> size = {};  // of the whole object
 };
 
 // Texts of different kinds never coincide: "", "e:...", "m:...", "n:...". Printable ASCII, or
