@@ -182,7 +182,8 @@ void ThreadScheduler::WakeOne() {
 
 }  // namespace
 
-std::unique_ptr<Scheduler> MakeThreadScheduler(std::string name, size_t threads, Clock& clock) {
+std::unique_ptr<Scheduler> MakeThreadScheduler(const std::string& name, size_t threads,
+                                               Clock& clock) {
   return std::make_unique<ThreadScheduler>(name, threads, clock);
 }
 

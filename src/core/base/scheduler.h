@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "core/base/time.h"
 #include "core/base/unique_function.h"
@@ -33,6 +34,7 @@ class Scheduler {
 
 // A scheduler over `threads` threads named `name`-N. Tasks of one scheduler run concurrently.
 // Destruction joins; tasks and timers not yet begun are destroyed without running.
-std::unique_ptr<Scheduler> MakeThreadScheduler(std::string name, size_t threads, Clock& clock);
+std::unique_ptr<Scheduler> MakeThreadScheduler(const std::string& name, size_t threads,
+                                               Clock& clock);
 
 }  // namespace dartfs::core

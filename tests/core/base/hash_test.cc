@@ -29,7 +29,7 @@ TEST(Digester, EqualsTheWholeHoweverTheInputIsCut) {
   std::string text;
   for (int i = 0; i < 1000; ++i) text += static_cast<char>(i * 7);
   const std::string whole = HexEncode(Sha256(text));
-  for (const size_t step : {1, 63, 64, 65, 999, 1000}) {
+  for (const size_t step : {1U, 63U, 64U, 65U, 999U, 1000U}) {
     const auto digester = Digester::Create("sha256");
     ASSERT_NE(digester, nullptr);
     for (size_t at = 0; at < text.size(); at += step) {

@@ -58,18 +58,43 @@ TEST(Thread, DropsWhatTheBodyOwnsBeforeTheJoinReturns) {
   EXPECT_EQ(shared.use_count(), 1);
 }
 
-TEST(Mutex, TryLockAndTimedWait) {
+TEST(Mutex, IsHeldByOneAtATime) {
   Mutex mu;
-  CondVar never;
+  bool taken = true;
+  const auto try_elsewhere = [&] {
+    StartThread("t", [&] {
+      taken = false;
+      if (mu.TryLock()) {
+        taken = true;
+        mu.Unlock();
+      }
+    }).join();
+  };
   {
     MutexLock lock(mu);
-    EXPECT_FALSE(never.WaitFor(mu, std::chrono::milliseconds(1)));
-    bool taken = true;
-    StartThread("t", [&]() NO_THREAD_SAFETY_ANALYSIS { taken = mu.TryLock(); }).join();
+    try_elsewhere();
     EXPECT_FALSE(taken);
   }
-  ASSERT_TRUE(mu.TryLock());
-  mu.Unlock();
+  try_elsewhere();
+  EXPECT_TRUE(taken);
+}
+
+TEST(CondVar, TimedWaitEndsWithTheLockHeld) {
+  Mutex mu;
+  CondVar never;
+  MutexLock lock(mu);
+  // A loop, since a wait may also end for no reason.
+  while (never.WaitFor(mu, std::chrono::milliseconds(1))) {
+  }
+  bool taken = true;
+  StartThread("t", [&] {
+    taken = false;
+    if (mu.TryLock()) {
+      taken = true;
+      mu.Unlock();
+    }
+  }).join();
+  EXPECT_FALSE(taken);
 }
 
 }  // namespace
