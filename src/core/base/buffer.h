@@ -8,9 +8,9 @@
 #include <span>
 #include <utility>
 
-namespace dartfs::core {
+#include "core/base/page_size.h"
 
-inline constexpr size_t kPageSize = 4096;
+namespace dartfs::core {
 
 class AlignedBuffer {
  public:

@@ -7,11 +7,10 @@
 
 #include <cstdint>
 
+#include "core/base/page_size.h"
 #include "core/base/result.h"
 
 namespace dartfs::core {
-
-inline constexpr uint64_t kPageSize = 4096;
 
 // A run of consecutive blocks; count 0 is empty.
 struct BlockRange {
