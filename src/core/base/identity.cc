@@ -205,7 +205,9 @@ StoreKey PeerObjectKey(const Identity& identity, const Version& version) {
 PeerRule PeerRuleOf(const Identity& identity, const Version& version) {
   if (identity.content_addressed()) return PeerRule::kByDigest;
   if (version.kind == Version::Kind::kUnversioned) return PeerRule::kNever;
-  const bool routes_alone = identity.local_id == identity.wire_id;
+  // A malformed escape makes a wire ID that is raw text: equal, yet shared with its "%25" spelling.
+  const bool routes_alone = identity.local_id == identity.wire_id &&
+                            identity.local_id.find_first_of("?%") == std::string::npos;
   return version.kind == Version::Kind::kFixed && routes_alone ? PeerRule::kNoEcho
                                                                : PeerRule::kEcho;
 }

@@ -470,6 +470,7 @@ TEST(Identity, PeerRules) {
       {"immutable, signature only", "https://h/x?sig=1&sv=1&se=1", fixed, PeerRule::kNoEcho},
       {"immutable with query", "https://h/x?a", fixed, PeerRule::kEcho},
       {"immutable with an escape", "https://h/a%20b", fixed, PeerRule::kEcho},
+      {"immutable with a malformed escape", "https://h/a%2/b", fixed, PeerRule::kEcho},
       {"immutable, default port written", "https://h:443/x", fixed, PeerRule::kEcho},
       {"immutable, a digest only for the wire", "https://h/" + kDigest + "/x", fixed,
        PeerRule::kEcho},
