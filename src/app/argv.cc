@@ -1,0 +1,25 @@
+#include "app/argv.h"
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "core/base/text.h"
+
+namespace dartfs::app {
+
+void HideSecretArguments(int argc, char** argv) {
+  for (char* argument : std::span(argv, static_cast<size_t>(argc))) {
+    const std::string_view text(argument);
+    if (text.find("://") == text.npos || text.find_first_of("@?#") == text.npos) continue;
+    const std::string shown = core::RedactUrl(text);
+    const size_t length = text.size();
+    const size_t kept = std::min(shown.size(), length);
+    std::memcpy(argument, shown.data(), kept);
+    std::memset(argument + kept, 0, length - kept);
+  }
+}
+
+}  // namespace dartfs::app

@@ -1,0 +1,43 @@
+// ControlServer: answers one-line requests on the cache directory's Unix socket (CONTROL.md).
+//
+// One named thread serves all clients with poll and calls the handler; neither ever waits for one
+// client: a request or an answer that takes longer than the deadline, or a request longer than the
+// limit, ends that client's connection. Owned by the node; stopped before what the handler uses.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "core/base/result.h"
+#include "core/base/time.h"
+
+namespace dartfs::app {
+
+// One request line, without its newline, to one answer line, without its newline. Runs on the
+// server's thread; must not block.
+using ControlHandler = std::function<std::string(std::string_view request)>;
+
+struct ControlServerOptions {
+  std::string path;
+  uid_t allowed_uid = 0;  // besides root
+  size_t max_request_bytes = 64 * 1024;
+  size_t max_clients = 32;                                    // a further one is closed at once
+  core::Duration client_deadline = std::chrono::seconds(10);  // from accept to the last byte read
+};
+
+class ControlServer {
+ public:
+  virtual ~ControlServer() = default;
+  // kIo: the socket can't be made.
+  static core::Result<std::unique_ptr<ControlServer>> Create(ControlServerOptions options,
+                                                             ControlHandler handler);
+  // Closes all, joins, removes the socket. Twice is fine.
+  virtual void Stop() = 0;
+};
+
+}  // namespace dartfs::app

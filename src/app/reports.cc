@@ -1,0 +1,162 @@
+#include "app/reports.h"
+
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+#include <span>
+
+#include "core/base/hash.h"
+#include "core/base/text.h"
+#include "core/engine/engine.h"
+
+namespace dartfs::app {
+namespace {
+
+using core::EscapeForeign;
+using core::ToMillis;
+using nlohmann::json;
+
+json CacheReport(const std::string& dir, const core::StoreStats& stats) {
+  return {{"dir", EscapeForeign(dir)},
+          {"limit_bytes", stats.limit_bytes},
+          {"used_bytes", stats.used_bytes},
+          {"blocks", stats.blocks},
+          {"objects", stats.objects},
+          {"commit_seq", stats.commit_seq},
+          {"pending_blocks", stats.pending_blocks},
+          {"evicted_blocks", stats.evicted_blocks},
+          {"corrupt_granules", stats.corrupt_granules},
+          {"corrupt_records", stats.corrupt_records},
+          {"write_errors", stats.write_errors},
+          {"bypass", stats.bypass},
+          {"bypass_reason", EscapeForeign(stats.bypass_reason)},
+          {"disk_io", stats.disk_io}};
+}
+
+json FlightsReport(const std::vector<core::FlightReport>& flights) {
+  json list = json::array();
+  for (const core::FlightReport& flight : flights) {
+    list.push_back({{"url", flight.url},
+                    {"block", flight.block},
+                    {"received_bytes", flight.received},
+                    {"length_bytes", flight.length},
+                    {"age_ms", flight.age_ms},
+                    {"waiters", flight.waiters},
+                    {"source", flight.source},
+                    {"priority", flight.priority},
+                    {"attempt", flight.attempt}});
+  }
+  return list;
+}
+
+json OriginsReport(const std::vector<core::OriginStatus>& origins) {
+  json list = json::array();
+  for (const core::OriginStatus& origin : origins) {
+    list.push_back({{"authority", EscapeForeign(origin.authority)},
+                    {"active", origin.active},
+                    {"queued", origin.queued},
+                    {"throttled_ms", origin.throttled_ms},
+                    {"calls", origin.calls},
+                    {"failures", origin.failures},
+                    {"bytes", origin.bytes},
+                    {"last_error", origin.last_error},
+                    {"last_error_age_ms", origin.last_error_age_ms}});
+  }
+  return list;
+}
+
+json EngineReport(const core::EngineStats& stats) {
+  return {
+      {"bytes",
+       {{"origin", stats.origin_bytes},
+        {"peer", stats.peer_bytes},
+        {"cache", stats.cache_bytes},
+        {"memory", stats.memory_bytes}}},
+      {"reads",
+       {{"cache", stats.cache_reads}, {"peer", stats.peer_reads}, {"origin", stats.origin_reads}}},
+      {"inflight", {{"bytes", stats.inflight_bytes}, {"limit_bytes", stats.inflight_limit_bytes}}},
+      {"flights_started", stats.flights_started},
+      {"flights_failed", stats.flights_failed},
+      {"retries", stats.retries},
+      {"refetched_corrupt", stats.refetched_corrupt},
+      {"flights", FlightsReport(stats.flights)}};
+}
+
+// Runs of present blocks as [first, last].
+json RangesOf(const std::vector<bool>& present) {
+  json ranges = json::array();
+  for (size_t i = 0; i < present.size(); ++i) {
+    if (!present[i]) continue;
+    const size_t first = i;
+    while (i + 1 < present.size() && present[i + 1]) ++i;
+    ranges.push_back({first, i});
+  }
+  return ranges;
+}
+
+json ObjectReport(const core::Object& object, core::Store& store) {
+  const core::Object::Facts& facts = object.facts();
+  const core::ObjectMeta& meta = facts.meta;
+  json report = {
+      {"version", EscapeForeign(meta.version)}, {"unversioned", meta.volatile_version},
+      {"store_key", facts.key.ToHex()},         {"size_bytes", meta.size},
+      {"etag", EscapeForeign(meta.etag)},       {"content_type", EscapeForeign(meta.content_type)},
+      {"range_blind", facts.range_blind},       {"immutable", facts.immutable},
+      {"superseded", object.superseded()}};
+  if (meta.last_modified >= 0) report["last_modified"] = core::FormatHttpDate(meta.last_modified);
+  if (facts.identity.content_addressed()) report["verified"] = meta.verified;
+  if (object.stored() == nullptr) return report;
+  const std::vector<bool> present = store.PresentMap(*object.stored());
+  report["blocks"] = {{"held", store.PresentBlocks(*object.stored())},
+                      {"total", present.size()},
+                      {"ranges", RangesOf(present)}};
+  return report;
+}
+
+}  // namespace
+
+std::string ShowWithoutQuery(const std::string& id) {
+  constexpr size_t kHashBytes = 6;
+  const size_t mark = id.find('?');
+  std::string shown = core::RedactUrl(id.substr(0, mark));
+  if (mark == std::string::npos) return shown;
+  const auto hash = core::Sha256(id.substr(mark + 1));
+  return shown + "?sha256:" + core::HexEncode(std::span(hash).first(kHashBytes));
+}
+
+json StatusReport(const NodeFacts& facts, core::Engine& engine) {
+  json report = EngineReport(engine.Stats());
+  report["version"] = DARTFS_VERSION;
+  report["pid"] = getpid();
+  report["uptime_ms"] = ToMillis(core::RealClock().Now() - facts.started);
+  report["mounts"] = json::array();
+  for (const MountFacts& mount : facts.mounts) {
+    // The path as it is: dartfsctl compares it with the user's.
+    report["mounts"].push_back({{"mountpoint", mount.mountpoint}, {"source", mount.source}});
+  }
+  report["cache"] = CacheReport(facts.cache_dir, engine.store().Stats());
+  report["origins"] = OriginsReport(engine.http().Origins());
+  return report;
+}
+
+json ExplainReport(const core::Url& url, core::Engine& engine) {
+  const core::UrlReport known = engine.Explain(url);
+  json report = {{"url", known.identity.redacted_url},
+                 {"local_id", ShowWithoutQuery(known.identity.local_id)},
+                 {"wire_id", EscapeForeign(known.identity.wire_id)},
+                 {"opened", known.object != nullptr}};
+  if (known.identity.digest) report["digest"] = known.identity.digest->ToString();
+  if (known.object != nullptr) {
+    report["ttl_left_ms"] = known.ttl_left_ms;
+    report["object"] = ObjectReport(*known.object, engine.store());
+  }
+  if (known.last_error) {
+    report["last_error"] = {{"code", core::CodeName(known.last_error->code)},
+                            {"message", known.last_error->context},
+                            {"http_status", known.last_error->http_status},
+                            {"age_ms", known.last_error_age_ms}};
+  }
+  return report;
+}
+
+}  // namespace dartfs::app

@@ -1,0 +1,41 @@
+// What `status` and `explain` answer (CONTROL.md), made of the parts' own statistics. Nothing here
+// waits for the network; queries and logins are left out or hashed.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "core/base/result.h"
+#include "core/base/time.h"
+#include "core/base/url.h"
+
+namespace dartfs::core {
+class Engine;
+class Store;
+struct UrlReport;
+}  // namespace dartfs::core
+
+namespace dartfs::app {
+
+struct MountFacts {
+  std::string mountpoint;
+  std::string source;  // redacted
+};
+
+struct NodeFacts {
+  std::string cache_dir;
+  core::TimePoint started;
+  std::vector<MountFacts> mounts;
+};
+
+nlohmann::json StatusReport(const NodeFacts& facts, core::Engine& engine);
+
+// `url` is asked about as given; nothing is fetched.
+nlohmann::json ExplainReport(const core::Url& url, core::Engine& engine);
+
+// A local ID or URL for people: the query, if any, as "?sha256:<12 hex digits>", so that two that
+// differ only there can be told apart.
+std::string ShowWithoutQuery(const std::string& id);
+
+}  // namespace dartfs::app

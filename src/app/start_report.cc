@@ -1,0 +1,119 @@
+#include "app/start_report.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <csignal>
+#include <cstdio>
+#include <string_view>
+
+#include "core/base/time.h"
+
+namespace dartfs::app {
+namespace {
+
+using core::UniqueFd;
+
+// A start waits for the local disk alone; one that takes longer hangs.
+constexpr core::Duration kStartDeadline = std::chrono::seconds(120);
+
+void WriteAll(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = write(fd, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return;  // the starter has gone; nobody is left to tell
+    text.remove_prefix(static_cast<size_t>(written));
+  }
+}
+
+// All that the child writes until it closes the pipe; false when the deadline passed first.
+bool ReadReport(int fd, std::string& report) {
+  const core::TimePoint deadline = core::RealClock().Now() + kStartDeadline;
+  std::array<char, 1024> buffer;
+  while (true) {
+    const int64_t left_ms = core::ToMillis(deadline - core::RealClock().Now());
+    if (left_ms <= 0) return false;
+    pollfd polled{fd, POLLIN, 0};
+    if (poll(&polled, 1, static_cast<int>(left_ms)) <= 0) continue;
+    const ssize_t got = read(fd, buffer.data(), buffer.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return true;
+    report.append(buffer.data(), static_cast<size_t>(got));
+  }
+}
+
+// The parent's part: a report is "<exit code> <text>".
+[[noreturn]] void WaitAsParent(UniqueFd pipe, pid_t child) {
+  std::string report;
+  if (!ReadReport(pipe.get(), report)) {
+    kill(child, SIGKILL);
+    PrintError("no sign of the mount within two minutes; given up");
+    _exit(kExitMount);
+  }
+  int code = kExitMount;
+  const char* end = report.data() + report.size();
+  const auto [rest, failure] = std::from_chars(report.data(), end, code);
+  if (failure != std::errc()) {
+    PrintError("the process ended before the mount was usable; its log may say why");
+    _exit(kExitMount);
+  }
+  if (code != kExitOk) PrintError(std::string(std::min(rest + 1, end), end));
+  _exit(code);
+}
+
+void LeaveTerminal() {
+  setsid();
+  const UniqueFd null(open("/dev/null", O_RDWR | O_CLOEXEC));
+  if (!null.valid()) return;
+  for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    dup2(null.get(), standard);
+}
+
+}  // namespace
+
+void PrintError(const std::string& text) {
+  const std::string line = "dartfs: " + text + "\n";
+  WriteAll(STDERR_FILENO, line);
+}
+
+core::Result<StartReport> StartReport::Background() {
+  std::array<int, 2> ends{};
+  if (pipe2(ends.data(), O_CLOEXEC) != 0) return core::ErrnoError(errno, "pipe");
+  UniqueFd reading(ends[0]);
+  UniqueFd writing(ends[1]);
+  std::fflush(nullptr);
+  const pid_t child = fork();
+  if (child < 0) return core::ErrnoError(errno, "fork");
+  if (child > 0) {
+    writing.Reset();
+    WaitAsParent(std::move(reading), child);
+  }
+  return StartReport(std::move(writing), true);
+}
+
+void StartReport::Ready() {
+  // Keeps no directory busy.
+  if (chdir("/") != 0) PrintError("can't change to the root directory");
+  if (!background_) return;
+  LeaveTerminal();
+  WriteAll(pipe_.get(), "0 ");
+  pipe_.Reset();
+}
+
+void StartReport::Failed(ExitCode code, const core::Error& error) {
+  const std::string text = error.context.empty() ? error.ToString() : error.context;
+  if (!background_) {
+    PrintError(text);
+    return;
+  }
+  WriteAll(pipe_.get(), std::to_string(code) + " " + text);
+  pipe_.Reset();
+}
+
+}  // namespace dartfs::app
