@@ -1,6 +1,6 @@
-// Engine: URLs to Objects (size, version, time to live), Objects to bytes (store, flights, sources).
-// Thread-safe. Never blocks on the network; completions run on engine threads, or on the caller's
-// stack when nothing has to be waited for.
+// Engine: URLs to Objects (size, version, time to live), Objects to bytes (store, flights,
+// sources). Thread-safe. Never blocks on the network; completions run on engine threads, or on the
+// caller's stack when nothing has to be waited for.
 #pragma once
 
 #include <cstdint>
@@ -24,11 +24,12 @@ namespace dartfs::core {
 struct EngineOptions {
   Grid grid;
   IdentityOptions identity;
-  uint64_t inflight_bytes = uint64_t{256} << 20;  // memory of all flights together
+  uint64_t inflight_bytes = uint64_t{256} << 20;       // memory of all flights together
   uint64_t max_readahead_bytes = uint64_t{128} << 20;  // window of one stream
-  uint64_t spool_limit_bytes = uint64_t{16} << 30;  // largest range-blind object that is spooled
-  Duration error_ttl = std::chrono::seconds(1);     // how long a failed lookup is remembered
-  Duration unreachable_ttl = std::chrono::seconds(5);  // how long an unreachable origin is left alone
+  uint64_t spool_limit_bytes = uint64_t{16} << 30;     // largest range-blind object that is spooled
+  Duration error_ttl = std::chrono::seconds(1);        // how long a failed lookup is remembered
+  Duration unreachable_ttl =
+      std::chrono::seconds(5);  // how long an unreachable origin is left alone
   Duration first_byte_timeout = std::chrono::seconds(15);
   Duration stall_timeout = std::chrono::seconds(10);
   int max_attempts = 5;  // per block, of failures that a retry may mend
@@ -65,11 +66,11 @@ struct FlightReport {
 };
 
 struct EngineStats {
-  uint64_t origin_bytes = 0;        // wire bytes of bodies received
+  uint64_t origin_bytes = 0;  // wire bytes of bodies received
   uint64_t peer_bytes = 0;
   uint64_t cache_reads = 0, peer_reads = 0, origin_reads = 0;  // block reads by source
-  uint64_t cache_bytes = 0;         // bytes given to readers from the store
-  uint64_t memory_bytes = 0;        // bytes given to readers out of flights
+  uint64_t cache_bytes = 0;   // bytes given to readers from the store
+  uint64_t memory_bytes = 0;  // bytes given to readers out of flights
   uint64_t flights_started = 0, flights_failed = 0, retries = 0;
   uint64_t inflight_bytes = 0, inflight_limit_bytes = 0;
   uint64_t refetched_corrupt = 0;
@@ -84,12 +85,12 @@ class Engine {
                                         Scheduler& scheduler, Random& random);
 
   // The current version of the URL. Within its TTL without any request; after it one conditional
-  // request, shared by all who ask. An origin that can't be reached: the version the cache knows, if
-  // any. Errors: the origin's status as Code, kUnavailable, kDeadlineExceeded, kBadResponse, kTooLarge
-  // (range-blind beyond the spool limit), kRefused.
+  // request, shared by all who ask. An origin that can't be reached: the version the cache knows,
+  // if any. Errors: the origin's status as Code, kUnavailable, kDeadlineExceeded, kBadResponse,
+  // kTooLarge (range-blind beyond the spool limit), kRefused.
   virtual void Open(const Url& url, OpenOptions options, OpenDone done) = 0;
-  // The same without any request: what is known within its TTL, else nullopt (an error is remembered
-  // as one). Does not block.
+  // The same without any request: what is known within its TTL, else nullopt (an error is
+  // remembered as one). Does not block.
   virtual std::optional<Result<std::shared_ptr<Object>>> OpenCached(const Url& url) = 0;
 
   virtual std::unique_ptr<ObjectReader> MakeReader(std::shared_ptr<Object> object,

@@ -1,6 +1,6 @@
-// Object: one version of one URL's bytes, as the engine has opened it. Facts are constant; the rest is
-// the engine's (store object, flights). Shared by every reader of that version; a new version of the
-// URL is another Object.
+// Object: one version of one URL's bytes, as the engine has opened it. Facts are constant; the rest
+// is the engine's (store object, flights). Shared by every reader of that version; a new version of
+// the URL is another Object.
 #pragma once
 
 #include <atomic>
@@ -19,11 +19,11 @@ class FlightTable;
 class Object {
  public:
   struct Facts {
-    Url url;            // as first asked; other requesters may hold another signature for it
+    Url url;  // as first asked; other requesters may hold another signature for it
     Identity identity;
     StoreKey key;
-    ObjectMeta meta;    // version, size, validators, content type
-    bool range_blind = false;  // no ranged requests: spooled whole before it can be read
+    ObjectMeta meta;           // version, size, validators, content type
+    bool range_blind = false;  // as probed: see range_blind() for now
     bool immutable = false;    // declared so, or content-addressed: never revalidated
   };
   Object(Facts facts, std::shared_ptr<StoredObject> stored, std::shared_ptr<FlightTable> flights);
@@ -39,12 +39,17 @@ class Object {
   // else fails with kStale.
   bool superseded() const { return superseded_.load(std::memory_order_acquire); }
   void MarkSuperseded() { superseded_.store(true, std::memory_order_release); }
+  // The origin answers 200 to ranged requests: the object is spooled whole into the cache. Never
+  // unset.
+  bool range_blind() const { return range_blind_.load(std::memory_order_acquire); }
+  void MarkRangeBlind() { range_blind_.store(true, std::memory_order_release); }
 
  private:
   const Facts facts_;
   const std::shared_ptr<StoredObject> stored_;
   const std::shared_ptr<FlightTable> flights_;
   std::atomic<bool> superseded_{false};
+  std::atomic<bool> range_blind_;
 };
 
 }  // namespace dartfs::core

@@ -1,6 +1,6 @@
 // ObjectReader: reads of one open file (or of one client) on one Object. Holds what belongs to the
-// handle: who asks (credential), the read-ahead streams, and the interest in flights, which ends with
-// it. Thread-safe.
+// handle: who asks (credential), the read-ahead streams, and the interest in flights, which ends
+// with it. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -37,17 +37,19 @@ class ObjectReader {
 
   virtual const std::shared_ptr<Object>& object() const = 0;
 
-  // Copies [offset, offset + into.size()) if that needs neither disk nor network; the range must lie
-  // within the object. False: use Read. Does not block. Counts as an access for read-ahead if true.
+  // Copies [offset, offset + into.size()) if that needs neither disk nor network; the range must
+  // lie within the object. False: use Read. Does not block. Counts as an access for read-ahead if
+  // true.
   virtual bool TryRead(uint64_t offset, std::span<std::byte> into) = 0;
 
   // The bytes [offset, offset + size) cut to the object's end: all of them or an error (kStale,
   // kDeadlineExceeded once `deadline` passed, the source's error). `done` runs exactly once, on an
-  // engine thread or, when nothing has to be waited for, on the caller's stack. Size at most 16 MiB.
+  // engine thread or, when nothing has to be waited for, on the caller's stack. Size at most 16
+  // MiB.
   virtual ReadId Read(uint64_t offset, size_t size, TimePoint deadline, ReadDone done) = 0;
 
-  // Ends an outstanding read with kCancelled; nothing if it is over. The fetch behind it is cancelled
-  // when nobody else wants it.
+  // Ends an outstanding read with kCancelled; nothing if it is over. The fetch behind it is
+  // cancelled when nobody else wants it.
   virtual void Cancel(ReadId id) = 0;
 
   // The reads outstanding now stop counting as interest in their flights (they may still complete)

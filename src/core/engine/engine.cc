@@ -1,0 +1,125 @@
+#include <algorithm>
+#include <utility>
+
+#include "core/base/log.h"
+#include "core/engine/engine.h"
+#include "core/engine/flight_impl.h"
+#include "core/engine/origin_source.h"
+#include "core/engine/reader_impl.h"
+#include "core/engine/resolver.h"
+#include "core/engine/spool.h"
+
+namespace dartfs::core {
+
+namespace {
+
+constexpr size_t kMaxReportedFlights = 256;
+
+class EngineImpl final : public Engine, private FlightEvents {
+ public:
+  EngineImpl(EngineOptions options, Store& store, HttpClient& http, Scheduler& scheduler,
+             Random& random)
+      : options_(std::move(options)),
+        store_(store),
+        http_(http),
+        scheduler_(scheduler),
+        memory_(options_.inflight_bytes, options_.grid.block_size, scheduler),
+        unstored_(options_.inflight_bytes / 4),
+        origin_(options_, http, counters_),
+        spool_(options_, http, counters_, scheduler),
+        env_{options_, store, scheduler, random, memory_, *this, counters_, unstored_, registry_},
+        resolver_(env_, http) {}
+  ~EngineImpl() override { Stop(); }
+
+  void Open(const Url& url, OpenOptions options, OpenDone done) override {
+    resolver_.Open(url, std::move(options), std::move(done));
+  }
+  std::optional<Result<std::shared_ptr<Object>>> OpenCached(const Url& url) override {
+    return resolver_.OpenCached(url);
+  }
+  std::unique_ptr<ObjectReader> MakeReader(std::shared_ptr<Object> object,
+                                           Requester requester) override {
+    return std::make_unique<ReaderImpl>(
+        std::make_shared<ReaderState>(env_, http_, std::move(object), std::move(requester)));
+  }
+  UrlReport Explain(const Url& url) override { return resolver_.Explain(url); }
+  EngineStats Stats() override;
+  Store& store() override { return store_; }
+  HttpClient& http() override { return http_; }
+  Scheduler& scheduler() override { return scheduler_; }
+
+  void Stop() override {
+    env_.stopped.store(true, std::memory_order_release);
+    resolver_.Stop();
+    for (const auto& flight : registry_.All()) flight->Abort();
+    unstored_.Clear();
+  }
+
+ private:
+  void OnStale(const std::shared_ptr<Object>& object) override {
+    LOG_INFO("{}: the origin has a new version", object->facts().identity.redacted_url);
+    resolver_.Expire(*object);
+  }
+  void OnRangeBlind(const std::shared_ptr<Object>& object) override {
+    if (object->range_blind()) return;
+    object->MarkRangeBlind();
+    LOG_WARN("{}: the origin answered 200 to a ranged request; the object is now spooled whole",
+             object->facts().identity.redacted_url);
+    resolver_.RememberRangeBlind(*object);
+  }
+  void OnFetchError(const std::shared_ptr<Object>& object, const Error& error) override {
+    LOG_DEBUG("fetch failed: {}", error.ToString());
+    resolver_.RememberError(*object, error);
+  }
+  BlockSource& SourceFor(const Object& object) override {
+    if (object.range_blind()) return spool_;
+    return origin_;
+  }
+
+  const EngineOptions options_;
+  Store& store_;
+  HttpClient& http_;
+  Scheduler& scheduler_;
+  EngineCounters counters_;
+  MemoryBudget memory_;
+  UnstoredBlocks unstored_;
+  FlightRegistry registry_;
+  OriginSource origin_;
+  SpoolSource spool_;
+  FlightEnv env_;
+  Resolver resolver_;
+};
+
+EngineStats EngineImpl::Stats() {
+  EngineStats stats;
+  const auto get = [](const std::atomic<uint64_t>& counter) {
+    return counter.load(std::memory_order_relaxed);
+  };
+  stats.origin_bytes = get(counters_.origin_bytes);
+  stats.peer_bytes = get(counters_.peer_bytes);
+  stats.cache_reads = get(counters_.cache_reads);
+  stats.peer_reads = get(counters_.peer_reads);
+  stats.origin_reads = get(counters_.origin_reads);
+  stats.cache_bytes = get(counters_.cache_bytes);
+  stats.memory_bytes = get(counters_.memory_bytes);
+  stats.flights_started = get(counters_.flights_started);
+  stats.flights_failed = get(counters_.flights_failed);
+  stats.retries = get(counters_.retries);
+  stats.refetched_corrupt = get(counters_.refetched_corrupt);
+  stats.inflight_bytes = memory_.used_bytes();
+  stats.inflight_limit_bytes = memory_.limit_bytes();
+  for (const auto& flight : registry_.All()) stats.flights.push_back(flight->Report());
+  std::sort(stats.flights.begin(), stats.flights.end(),
+            [](const FlightReport& a, const FlightReport& b) { return a.age_ms > b.age_ms; });
+  if (stats.flights.size() > kMaxReportedFlights) stats.flights.resize(kMaxReportedFlights);
+  return stats;
+}
+
+}  // namespace
+
+std::unique_ptr<Engine> Engine::Create(EngineOptions options, Store& store, HttpClient& http,
+                                       Scheduler& scheduler, Random& random) {
+  return std::make_unique<EngineImpl>(std::move(options), store, http, scheduler, random);
+}
+
+}  // namespace dartfs::core

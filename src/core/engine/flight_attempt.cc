@@ -1,0 +1,314 @@
+// The sources' side of a flight: attempts, their bytes, failures, and the way into the store.
+#include <algorithm>
+#include <cstring>
+
+#include "core/base/log.h"
+#include "core/engine/flight_impl.h"
+
+namespace dartfs::core {
+
+namespace {
+
+constexpr Duration kFirstBackoff = std::chrono::milliseconds(100);
+constexpr Duration kMaxBackoff = std::chrono::seconds(5);
+// A throttling origin is asked again soon after it recovers; how long it said to wait is kept by
+// the client's queue.
+constexpr Duration kMaxThrottleBackoff = std::chrono::seconds(2);
+constexpr int kMaxBadResponses = 3;
+
+bool SameCredential(const Requester& a, const Requester& b) {
+  return a.authorization == b.authorization && a.url == b.url;
+}
+
+// Full jitter over the upper half: [d/2, d) with d doubling from the first back-off.
+Duration BackoffDelay(int failures, Duration max, Random& random) {
+  const int doublings = std::min(failures - 1, 16);
+  const Duration full = std::min(kFirstBackoff * (int64_t{1} << doublings), max);
+  return std::chrono::duration_cast<Duration>(full * (0.5 + random.NextDouble() / 2));
+}
+
+}  // namespace
+
+void Flight::Start() {
+  env().counters.flights_started.fetch_add(1, std::memory_order_relaxed);
+  if (env().stopped.load(std::memory_order_acquire)) {
+    Fail(MakeError(Code::kCancelled, "stopping"));
+    return;
+  }
+  if (object_->superseded()) {
+    Fail(MakeError(Code::kStale, Describe() + ": the origin has another version of it now"));
+    return;
+  }
+  BeginAttempt();
+}
+
+void Flight::BeginAttempt() {
+  BlockRequest request;
+  std::shared_ptr<FlightAttempt> attempt;
+  BlockSource& source = env().events.SourceFor(*object_);
+  {
+    MutexLock lock(mu_);
+    timer_ = kNoTimer;
+    if (phase_ != FlightPhase::kWaiting && phase_ != FlightPhase::kBackoff) return;
+    const auto best =
+        std::min_element(tickets_.begin(), tickets_.end(), [](const auto& a, const auto& b) {
+          const bool a_out = a.second.error.has_value();
+          const bool b_out = b.second.error.has_value();
+          if (a_out != b_out) return b_out;
+          return a.second.options.priority < b.second.options.priority;
+        });
+    if (best == tickets_.end()) return;
+    phase_ = FlightPhase::kFetching;
+    ++attempts_;
+    attempt_ = attempt = std::make_shared<FlightAttempt>(shared_from_this());
+    attempt_trusted_ = false;
+    source_ = source.name();
+    requester_ = best->second.options.requester;
+    last_progress_ = env().scheduler.clock().Now();
+    request.object = object_;
+    request.block = block_;
+    request.length = length_;
+    request.from = received_;
+    request.requester = requester_;
+    request.priority = BestPriority();
+  }
+  const std::shared_ptr<BlockFetch> fetch = source.Fetch(std::move(request), attempt);
+  Priority priority = Priority::kBackground;
+  bool abandoned = false;
+  {
+    MutexLock lock(mu_);
+    abandoned = attempt_ != attempt;
+    if (!abandoned) fetch_ = fetch;
+    priority = BestPriority();
+  }
+  if (abandoned) {
+    fetch->Cancel();
+  } else {
+    fetch->Raise(priority);  // somebody may have joined meanwhile
+  }
+}
+
+Status Flight::OnStart(const FlightAttempt* attempt, bool trusted) {
+  MutexLock lock(mu_);
+  if (attempt_.get() != attempt) return MakeError(Code::kCancelled, "the attempt was given up");
+  attempt_trusted_ = trusted;
+  last_progress_ = env().scheduler.clock().Now();
+  return {};
+}
+
+// False: no memory now; OnGrant resumes the fetch.
+bool Flight::AcquireBuffer() {
+  if (buffer_ != nullptr) return true;
+  if (grant_wait_ != 0) return false;
+  const Priority priority = BestPriority();
+  buffer_ = env().memory.TryAcquire(table_->group(), length_, priority);
+  if (buffer_ != nullptr) return true;
+  grant_wait_ = env().memory.Acquire(
+      table_->group(), length_, priority,
+      [self = shared_from_this()](SharedBuffer buffer) { self->OnGrant(std::move(buffer)); });
+  return false;
+}
+
+void Flight::OnGrant(SharedBuffer buffer) {
+  std::shared_ptr<BlockFetch> resume;
+  {
+    MutexLock lock(mu_);
+    grant_wait_ = 0;
+    if (phase_ != FlightPhase::kFetching && phase_ != FlightPhase::kBackoff) return;
+    if (buffer_ == nullptr) buffer_ = std::move(buffer);
+    resume = fetch_;
+  }
+  if (resume != nullptr) resume->Resume();
+}
+
+Result<BodyVerdict> Flight::OnBytes(FlightAttempt* attempt, std::span<const std::byte> bytes) {
+  SharedBuffer buffer;
+  uint64_t at = 0;
+  {
+    MutexLock lock(mu_);
+    if (attempt_.get() != attempt) return MakeError(Code::kCancelled, "the attempt was given up");
+    if (bytes.size() > length_ - received_) {
+      return MakeError(Code::kBadResponse, Describe() + ": the answer is longer than it said");
+    }
+    if (!AcquireBuffer()) return BodyVerdict::kPause;
+    buffer = buffer_;
+    at = received_;
+  }
+  // Above the watermark only this attempt writes: the next one begins after this one has ended.
+  std::memcpy(buffer->data() + at, bytes.data(), bytes.size());
+  Wakers wakers;
+  {
+    MutexLock lock(mu_);
+    if (attempt_.get() != attempt) return MakeError(Code::kCancelled, "the attempt was given up");
+    received_ += bytes.size();
+    if (attempt_trusted_) trusted_ = received_;
+    last_progress_ = env().scheduler.clock().Now();
+    CollectWakers(&wakers);
+  }
+  PostWakers(std::move(wakers));
+  return BodyVerdict::kTaken;
+}
+
+void Flight::OnEnd(const FlightAttempt* attempt, Status status) {
+  bool complete = false;
+  {
+    MutexLock lock(mu_);
+    if (attempt_.get() != attempt) return;
+    attempt_ = nullptr;
+    fetch_ = nullptr;
+    complete = received_ == length_ && (status || status.error().code != Code::kBadResponse);
+  }
+  if (complete) {
+    Complete();
+    return;
+  }
+  if (status) {
+    status = MakeError(Code::kBadResponse, Describe() + ": the answer was shorter than it said");
+  }
+  HandleFailure(std::move(status).error());
+}
+
+void Flight::HandleFailure(Error error) {
+  if (error.code != Code::kCancelled) env().events.OnFetchError(object_, error);
+  switch (error.code) {
+    case Code::kStale:
+      object_->MarkSuperseded();
+      env().events.OnStale(object_);
+      Fail(std::move(error));
+      return;
+    case Code::kRangeBlind:
+      env().events.OnRangeBlind(object_);
+      RetryOrFail(std::move(error));
+      return;
+    case Code::kUnauthorized:
+    case Code::kForbidden:
+      RefuseRequester(std::move(error));
+      return;
+    case Code::kUnavailable:
+    case Code::kDeadlineExceeded:
+    case Code::kTooManyRequests:
+    case Code::kBadResponse:
+    case Code::kBusy:
+      RetryOrFail(std::move(error));
+      return;
+    default:
+      Fail(std::move(error));
+  }
+}
+
+void Flight::RetryOrFail(Error error) {
+  Duration delay{};
+  {
+    MutexLock lock(mu_);
+    if (received_ > received_at_failure_) failures_ = 0;
+    received_at_failure_ = received_;
+    ++failures_;
+    const bool throttled = error.code == Code::kTooManyRequests;
+    const int limit = error.code == Code::kBadResponse || error.code == Code::kRangeBlind
+                          ? kMaxBadResponses
+                          : env().options.max_attempts;
+    const bool wanted = BestPriority() == Priority::kDemand;
+    if (wanted && (throttled || failures_ < limit)) {
+      delay = BackoffDelay(failures_, throttled ? kMaxThrottleBackoff : kMaxBackoff, env().random);
+      if (!AnyInterested()) delay = std::max<Duration>(delay, kMaxBackoff);
+    }
+  }
+  if (delay == Duration{}) {
+    Fail(std::move(error));
+    return;
+  }
+  env().counters.retries.fetch_add(1, std::memory_order_relaxed);
+  Backoff(delay);
+}
+
+void Flight::Backoff(Duration delay) {
+  MutexLock lock(mu_);
+  if (phase_ != FlightPhase::kFetching) return;
+  phase_ = FlightPhase::kBackoff;
+  timer_ = env().scheduler.After(delay, [self = shared_from_this()] { self->BeginAttempt(); });
+}
+
+// 401 and 403 are answers to one credential: only who holds it is refused.
+void Flight::RefuseRequester(Error error) {
+  Wakers wakers;
+  bool others = false;
+  {
+    MutexLock lock(mu_);
+    for (auto& [id, ticket] : tickets_) {
+      if (ticket.error) continue;
+      if (SameCredential(*ticket.options.requester, *requester_)) {
+        ticket.error = error;
+      } else {
+        others = true;
+      }
+    }
+    if (others) {
+      phase_ = FlightPhase::kWaiting;
+      CollectWakers(&wakers);
+    }
+  }
+  if (!others) {
+    Fail(std::move(error));
+    return;
+  }
+  PostWakers(std::move(wakers));
+  BeginAttempt();
+}
+
+void Flight::Complete() {
+  Wakers wakers;
+  SharedBuffer buffer;
+  {
+    MutexLock lock(mu_);
+    if (phase_ != FlightPhase::kFetching) return;
+    phase_ = FlightPhase::kStoring;
+    trusted_ = received_;
+    CountReadAhead();
+    buffer = buffer_;
+    CollectWakers(&wakers);
+  }
+  PostWakers(std::move(wakers));
+  env().store.Write(
+      table_->stored(), block_, std::move(buffer),
+      [self = shared_from_this()](Status status) { self->OnStored(std::move(status)); });
+}
+
+void Flight::OnStored(Status status) {
+  Wakers wakers;
+  SharedBuffer dropped;
+  const bool stored = status.has_value();
+  {
+    MutexLock lock(mu_);
+    phase_ = stored ? FlightPhase::kStored : FlightPhase::kUnstored;
+    if (stored && !AnyHolder()) dropped = std::move(buffer_);
+    CollectWakers(&wakers);
+  }
+  if (stored) {
+    LeaveTables();
+  } else {
+    env().registry.Remove(this);
+    env().unstored.Add(shared_from_this(), length_);
+  }
+  PostWakers(std::move(wakers));
+}
+
+void Flight::Fail(Error error) {
+  Wakers wakers;
+  SharedBuffer dropped;
+  {
+    MutexLock lock(mu_);
+    if (phase_ == FlightPhase::kFailed) return;
+    phase_ = FlightPhase::kFailed;
+    if (error.code != Code::kCancelled) {
+      env().counters.flights_failed.fetch_add(1, std::memory_order_relaxed);
+    }
+    error_ = std::move(error);
+    CountReadAhead();
+    dropped = std::move(buffer_);
+    CollectWakers(&wakers);
+  }
+  LeaveTables();
+  PostWakers(std::move(wakers));
+}
+
+}  // namespace dartfs::core

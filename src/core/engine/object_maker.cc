@@ -1,0 +1,65 @@
+#include "core/engine/object_maker.h"
+
+#include <unordered_map>
+#include <utility>
+
+#include "core/base/mutex.h"
+#include "core/base/text.h"
+
+namespace dartfs::core {
+
+struct ObjectMaker::State {
+  Mutex mu;
+  std::unordered_map<StoreKey, std::weak_ptr<FlightTable>> tables GUARDED_BY(mu);
+  size_t sweep_at GUARDED_BY(mu) = 1024;
+};
+
+ObjectMaker::ObjectMaker(FlightEnv& env) : env_(env), state_(std::make_unique<State>()) {}
+ObjectMaker::~ObjectMaker() = default;
+
+Result<std::shared_ptr<Object>> ObjectMaker::Make(const Url& url, const Identity& identity,
+                                                  const UrlRecord& record, bool immutable) {
+  if (!env_.options.grid.IsLegalSize(record.size)) {
+    return MakeError(Code::kBadResponse, identity.redacted_url + ": a size of " +
+                                             std::to_string(record.size) +
+                                             " bytes is more than any object can have");
+  }
+  const auto version = ParseVersion(record.version);
+  if (!version) return MakeError(Code::kInternal, identity.redacted_url + ": unknown version form");
+  const Trust trust = record.verified ? Trust::kVerified : Trust::kUnverified;
+  const ObjectName name = NameOfObject(identity, trust);
+  Object::Facts facts;
+  facts.url = url;
+  facts.identity = identity;
+  facts.key = MakeStoreKey(identity, *version, trust);
+  facts.meta.kind = name.kind;
+  facts.meta.id = name.id;
+  facts.meta.version = record.version;
+  facts.meta.size = record.size;
+  facts.meta.etag = record.etag;
+  facts.meta.last_modified = ParseHttpDate(record.last_modified).value_or(-1);
+  facts.meta.content_type = record.content_type;
+  facts.meta.volatile_version = version->kind == Version::Kind::kUnversioned;
+  facts.meta.verified = record.verified;
+  facts.range_blind = record.range_blind;
+  facts.immutable = immutable || identity.content_addressed();
+  TRY_ASSIGN(auto stored, env_.store.OpenObject(facts.key, facts.meta));
+
+  std::shared_ptr<FlightTable> table;
+  {
+    MutexLock lock(state_->mu);
+    std::weak_ptr<FlightTable>& slot = state_->tables[facts.key];
+    table = slot.lock();
+    if (table == nullptr || table->stored() != stored) {
+      table = std::make_shared<FlightTable>(env_, stored, identity.authority);
+      slot = table;
+    }
+    if (state_->tables.size() > state_->sweep_at) {
+      std::erase_if(state_->tables, [](const auto& entry) { return entry.second.expired(); });
+      state_->sweep_at = 1024 + 2 * state_->tables.size();
+    }
+  }
+  return std::make_shared<Object>(std::move(facts), std::move(stored), std::move(table));
+}
+
+}  // namespace dartfs::core

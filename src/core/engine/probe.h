@@ -1,0 +1,31 @@
+// The request behind Resolver: one GET of bytes=0-0, its answer read by admission.h's rules. Part
+// of the engine; not for other layers.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "core/base/url.h"
+#include "core/engine/admission.h"
+#include "core/engine/flight_env.h"
+#include "core/io/http_client.h"
+
+namespace dartfs::core {
+
+struct ProbeRequest {
+  Url url;
+  std::string what;  // for errors: "GET <redacted>"
+  std::string authorization;
+  std::string known_version;  // makes the request conditional; empty or a version text
+  bool fixed = false;         // content-addressed or declared immutable
+};
+
+using ProbeDone = UniqueFunction<void(Result<ProbeFacts>)>;
+
+// `done` runs once, on a transfer thread. A range-blind object whose length is not stated is read
+// once, to count its bytes (up to the spool limit: kTooLarge). kIsDirectory: redirected to itself
+// plus "/".
+std::shared_ptr<HttpCall> StartProbe(FlightEnv& env, HttpClient& http, ProbeRequest request,
+                                     ProbeDone done);
+
+}  // namespace dartfs::core

@@ -1,0 +1,543 @@
+#include "core/engine/resolver.h"
+
+#include <algorithm>
+#include <chrono>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "core/base/log.h"
+#include "core/base/mutex.h"
+#include "core/engine/object_maker.h"
+#include "core/engine/probe.h"
+
+namespace dartfs::core {
+
+namespace {
+
+constexpr size_t kMaxEntries = 200'000;
+constexpr int kMaxProbes = 3;
+constexpr Duration kProbeBackoff = std::chrono::milliseconds(150);
+
+struct Waiter {
+  uint64_t id = 0;
+  OpenDone done;
+  std::string authorization;
+  TimerId timer = kNoTimer;
+};
+
+// All that is known of one local ID. Guarded by State::mu.
+struct Entry {
+  Url url;
+  Identity identity;
+  bool immutable = false;
+  Duration ttl{};
+  std::shared_ptr<Object> object;
+  TimePoint expires{};
+  std::optional<Error> error;  // of the last probe or fetch
+  TimePoint error_at{};
+  TimePoint error_until{};
+  std::string error_authorization;
+  std::optional<UrlRecord> record;  // from the index
+  bool loaded = false;
+  bool probing = false;
+  int probes = 0;  // of this round
+  std::string probe_authorization;
+  std::shared_ptr<HttpCall> call;
+  std::vector<Waiter> waiters;
+  TimePoint used{};
+};
+
+using EntryPtr = std::shared_ptr<Entry>;
+
+bool Unreachable(const Error& error) {
+  return error.code == Code::kUnavailable || error.code == Code::kDeadlineExceeded ||
+         error.code == Code::kTooManyRequests || error.code == Code::kBusy;
+}
+
+}  // namespace
+
+struct Resolver::State : std::enable_shared_from_this<Resolver::State> {
+  State(FlightEnv& e, HttpClient& h) : env(e), http(h), maker(e) {}
+
+  FlightEnv& env;
+  HttpClient& http;
+  ObjectMaker maker;
+
+  Mutex mu;  // before the scheduler's; never held over a call to store, client or waiter
+  std::unordered_map<std::string, EntryPtr> entries GUARDED_BY(mu);
+  std::unordered_map<std::string, TimePoint> unreachable_until GUARDED_BY(mu);  // by authority
+  uint64_t next_waiter GUARDED_BY(mu) = 1;
+  bool stopped GUARDED_BY(mu) = false;
+
+  TimePoint Now() { return env.scheduler.clock().Now(); }
+  Duration Jittered(Duration ttl) {
+    return std::chrono::duration_cast<Duration>(ttl * (0.8 + 0.4 * env.random.NextDouble()));
+  }
+
+  EntryPtr FindOrMake(const Url& url) REQUIRES(mu);
+  void Sweep() REQUIRES(mu);
+  std::optional<Result<std::shared_ptr<Object>>> Known(Entry& entry,
+                                                       const std::string& authorization)
+      REQUIRES(mu);
+  void ExpireWaiter(const EntryPtr& entry, uint64_t id);
+
+  void Begin(const EntryPtr& entry);
+  void SendProbe(const EntryPtr& entry);
+  void OnProbe(const EntryPtr& entry, Result<ProbeFacts> answer);
+  void OnFacts(const EntryPtr& entry, ProbeFacts facts);
+  void OnProbeError(const EntryPtr& entry, Error error);
+  bool ServeStale(const EntryPtr& entry);
+  bool RetryProbe(const EntryPtr& entry, const Error& error);
+  void RefuseCredential(const EntryPtr& entry, Error error);
+  void Adopt(const EntryPtr& entry, UrlRecord record, Duration ttl);
+  void Finish(const EntryPtr& entry, Result<std::shared_ptr<Object>> result);
+  void Answer(std::vector<Waiter> waiters, const Result<std::shared_ptr<Object>>& result);
+};
+
+EntryPtr Resolver::State::FindOrMake(const Url& url) {
+  Identity identity = MakeIdentity(url, env.options.identity);
+  EntryPtr& slot = entries[identity.local_id];
+  if (slot == nullptr) {
+    slot = std::make_shared<Entry>();
+    slot->identity = std::move(identity);
+  }
+  slot->url = url;  // the newest signature
+  slot->used = Now();
+  EntryPtr entry = slot;
+  if (entries.size() > kMaxEntries) Sweep();
+  return entry;
+}
+
+// Forgets the longest unused eighth of what nobody waits for.
+void Resolver::State::Sweep() {
+  std::vector<TimePoint> used;
+  used.reserve(entries.size());
+  for (const auto& [id, entry] : entries) used.push_back(entry->used);
+  const auto cut = used.begin() + static_cast<std::ptrdiff_t>(used.size() / 8);
+  std::nth_element(used.begin(), cut, used.end());
+  const TimePoint before = *cut;
+  std::erase_if(entries, [before](const auto& item) {
+    return !item.second->probing && item.second->used <= before;
+  });
+}
+
+std::optional<Result<std::shared_ptr<Object>>> Resolver::State::Known(
+    Entry& entry, const std::string& authorization) {
+  const TimePoint now = Now();
+  if (entry.object != nullptr && !entry.object->superseded() && now < entry.expires) {
+    return Result<std::shared_ptr<Object>>(entry.object);
+  }
+  const bool refused = entry.error && (entry.error->code == Code::kUnauthorized ||
+                                       entry.error->code == Code::kForbidden);
+  if (entry.error && now < entry.error_until &&
+      (!refused || entry.error_authorization == authorization)) {
+    return Result<std::shared_ptr<Object>>(*entry.error);
+  }
+  return std::nullopt;
+}
+
+void Resolver::State::ExpireWaiter(const EntryPtr& entry, uint64_t id) {
+  OpenDone done;
+  std::shared_ptr<HttpCall> cancel;
+  {
+    MutexLock lock(mu);
+    const auto it = std::find_if(entry->waiters.begin(), entry->waiters.end(),
+                                 [id](const Waiter& waiter) { return waiter.id == id; });
+    if (it == entry->waiters.end()) return;
+    done = std::move(it->done);
+    entry->waiters.erase(it);
+    if (entry->waiters.empty()) cancel = entry->call;
+  }
+  if (cancel != nullptr) cancel->Cancel();
+  done(MakeError(Code::kDeadlineExceeded, "opening " + entry->identity.redacted_url +
+                                              ": the origin did not answer in time"));
+}
+
+void Resolver::State::Begin(const EntryPtr& entry) {
+  bool load = false;
+  bool alone = false;
+  std::string local_id;
+  {
+    MutexLock lock(mu);
+    load = !entry->loaded;
+    local_id = entry->identity.local_id;
+    const auto it = unreachable_until.find(entry->identity.authority);
+    alone = it != unreachable_until.end() && Now() < it->second;
+  }
+  if (load) {
+    const auto bytes = env.store.GetName(NameTable::kUrls, local_id);
+    auto record = bytes ? DecodeUrlRecord(*bytes) : std::nullopt;
+    // An unversioned generation is not kept over a restart.
+    const auto version = record ? ParseVersion(record->version) : std::nullopt;
+    if (!version || version->kind == Version::Kind::kUnversioned) record.reset();
+    MutexLock lock(mu);
+    entry->loaded = true;
+    entry->record = std::move(record);
+  }
+  bool fixed_known = false;
+  {
+    MutexLock lock(mu);
+    const bool fixed = entry->immutable || entry->identity.content_addressed();
+    fixed_known =
+        fixed && entry->record && entry->record->version.empty() && entry->object == nullptr;
+  }
+  if (fixed_known) {
+    UrlRecord record;
+    {
+      MutexLock lock(mu);
+      record = *entry->record;
+    }
+    Adopt(entry, std::move(record), Duration(kNoDeadline.time_since_epoch() / 4));
+    return;
+  }
+  if (alone && ServeStale(entry)) return;
+  SendProbe(entry);
+}
+
+void Resolver::State::SendProbe(const EntryPtr& entry) {
+  ProbeRequest request;
+  {
+    MutexLock lock(mu);
+    if (stopped || entry->waiters.empty()) {
+      entry->probing = false;
+      return;
+    }
+    ++entry->probes;
+    request.url = entry->url;
+    request.what = "GET " + entry->identity.redacted_url;
+    request.authorization = entry->waiters.front().authorization;
+    entry->probe_authorization = request.authorization;
+    request.fixed = entry->immutable || entry->identity.content_addressed();
+    if (entry->object != nullptr && !entry->object->superseded()) {
+      request.known_version = entry->object->version();
+    } else if (entry->object == nullptr && entry->record) {
+      request.known_version = entry->record->version;
+    }
+  }
+  auto call = StartProbe(env, http, std::move(request),
+                         [self = shared_from_this(), entry](Result<ProbeFacts> answer) mutable {
+                           auto shared = std::make_shared<Result<ProbeFacts>>(std::move(answer));
+                           // Off the transfer thread: opening the store's object reads the index.
+                           self->env.scheduler.Post(
+                               [self, entry, shared] { self->OnProbe(entry, std::move(*shared)); });
+                         });
+  MutexLock lock(mu);
+  if (entry->probing) entry->call = std::move(call);
+}
+
+void Resolver::State::OnProbe(const EntryPtr& entry, Result<ProbeFacts> answer) {
+  {
+    MutexLock lock(mu);
+    entry->call = nullptr;
+  }
+  if (!answer && answer.error().code == Code::kCancelled) {
+    SendProbe(entry);  // everybody had gone; somebody may have come since
+    return;
+  }
+  if (!answer) {
+    OnProbeError(entry, std::move(answer).error());
+    return;
+  }
+  {
+    MutexLock lock(mu);
+    unreachable_until.erase(entry->identity.authority);
+  }
+  OnFacts(entry, std::move(*answer));
+}
+
+void Resolver::State::OnFacts(const EntryPtr& entry, ProbeFacts facts) {
+  UrlRecord record;
+  bool keep = false;
+  Duration ttl{};
+  {
+    MutexLock lock(mu);
+    ttl = Jittered(entry->ttl);
+    const bool fixed = entry->immutable || entry->identity.content_addressed();
+    if (fixed) ttl = Duration(kNoDeadline.time_since_epoch() / 4);
+    if (entry->object == nullptr && entry->record) record = *entry->record;
+    if (entry->object != nullptr && !entry->object->superseded()) {
+      const ObjectMeta& meta = entry->object->facts().meta;
+      keep = facts.not_modified || (facts.version.kind != Version::Kind::kUnversioned &&
+                                    facts.version.text == meta.version && facts.size == meta.size);
+    }
+    if (keep) entry->expires = Now() + ttl;
+  }
+  if (keep) {
+    std::shared_ptr<Object> object;
+    {
+      MutexLock lock(mu);
+      object = entry->object;
+    }
+    Finish(entry, std::move(object));
+    return;
+  }
+  if (!facts.not_modified) {
+    record = UrlRecord();
+    record.version = facts.version.kind == Version::Kind::kUnversioned
+                         ? UnversionedGeneration(env.random.Next()).text
+                         : facts.version.text;
+    record.size = facts.size.value_or(0);
+    record.etag = facts.etag;
+    record.last_modified = facts.last_modified;
+    record.content_type = facts.content_type;
+    record.range_blind = facts.range_blind;
+  } else if (record.version.empty()) {
+    OnProbeError(entry,
+                 MakeError(Code::kBadResponse, "GET " + entry->identity.redacted_url +
+                                                   ": 304 to a request without a condition"));
+    return;
+  }
+  if (record.range_blind && record.size > env.options.spool_limit_bytes) {
+    OnProbeError(entry, MakeError(Code::kTooLarge,
+                                  entry->identity.redacted_url +
+                                      ": the origin ignores ranges and the object is larger than "
+                                      "--spool-limit"));
+    return;
+  }
+  record.seen_unix = std::chrono::duration_cast<std::chrono::seconds>(
+                         env.scheduler.clock().WallNow().time_since_epoch())
+                         .count();
+  env.store.PutName(NameTable::kUrls, entry->identity.local_id, EncodeUrlRecord(record));
+  Adopt(entry, std::move(record), ttl);
+}
+
+// Makes the record's object the entry's current one.
+void Resolver::State::Adopt(const EntryPtr& entry, UrlRecord record, Duration ttl) {
+  Url url;
+  bool immutable = false;
+  {
+    MutexLock lock(mu);
+    url = entry->url;
+    immutable = entry->immutable;
+  }
+  auto made = maker.Make(url, entry->identity, record, immutable);
+  std::shared_ptr<Object> old;
+  if (made) {
+    MutexLock lock(mu);
+    old = std::exchange(entry->object, *made);
+    entry->record = std::move(record);
+    entry->expires = Now() + ttl;
+    entry->error.reset();
+  }
+  if (old != nullptr && made && old->key() != (*made)->key()) old->MarkSuperseded();
+  Finish(entry, std::move(made));
+}
+
+void Resolver::State::OnProbeError(const EntryPtr& entry, Error error) {
+  const bool unreachable = Unreachable(error);
+  {
+    MutexLock lock(mu);
+    entry->error = error;
+    entry->error_at = Now();
+    entry->error_until = entry->error_at + env.options.error_ttl;
+    entry->error_authorization = entry->probe_authorization;
+    if (unreachable) {
+      if (unreachable_until.size() > 4096) unreachable_until.clear();
+      unreachable_until[entry->identity.authority] = Now() + env.options.unreachable_ttl;
+    } else if (error.code == Code::kNotFound || error.code == Code::kGone) {
+      entry->object = nullptr;  // new opens fail; open readers and the blocks stay
+      entry->record.reset();
+    }
+  }
+  if (error.code == Code::kNotFound || error.code == Code::kGone) {
+    env.store.DeleteName(NameTable::kUrls, entry->identity.local_id);
+  }
+  if (unreachable && (ServeStale(entry) || RetryProbe(entry, error))) return;
+  if (error.code == Code::kUnauthorized || error.code == Code::kForbidden) {
+    RefuseCredential(entry, std::move(error));
+    return;
+  }
+  Finish(entry, std::move(error));
+}
+
+// With the origin out of reach: the version the cache knows, and the origin left alone for a while.
+bool Resolver::State::ServeStale(const EntryPtr& entry) {
+  std::shared_ptr<Object> object;
+  std::optional<UrlRecord> record;
+  {
+    MutexLock lock(mu);
+    if (entry->object != nullptr) {
+      if (entry->object->superseded()) return false;
+      object = entry->object;
+      entry->expires = Now() + env.options.unreachable_ttl;
+    } else if (entry->record) {
+      record = entry->record;
+    } else {
+      return false;
+    }
+  }
+  if (object != nullptr) {
+    Finish(entry, std::move(object));
+  } else {
+    Adopt(entry, std::move(*record), env.options.unreachable_ttl);
+  }
+  return true;
+}
+
+bool Resolver::State::RetryProbe(const EntryPtr& entry, const Error& error) {
+  MutexLock lock(mu);
+  const bool throttled = error.code == Code::kTooManyRequests;
+  if (stopped || entry->waiters.empty() || (!throttled && entry->probes >= kMaxProbes))
+    return false;
+  const int doublings = std::min(entry->probes - 1, 4);
+  const Duration full = kProbeBackoff * (int64_t{1} << doublings);
+  env.scheduler.After(
+      std::chrono::duration_cast<Duration>(full * (0.5 + env.random.NextDouble() / 2)),
+      [self = shared_from_this(), entry] { self->SendProbe(entry); });
+  return true;
+}
+
+// 401 and 403 are answers to one credential; who holds another gets a probe with it.
+void Resolver::State::RefuseCredential(const EntryPtr& entry, Error error) {
+  std::vector<Waiter> refused;
+  bool others = false;
+  {
+    MutexLock lock(mu);
+    auto& waiters = entry->waiters;
+    const auto split = std::stable_partition(waiters.begin(), waiters.end(), [&](const Waiter& w) {
+      return w.authorization != entry->probe_authorization;
+    });
+    refused.assign(std::make_move_iterator(split), std::make_move_iterator(waiters.end()));
+    waiters.erase(split, waiters.end());
+    others = !waiters.empty();
+    if (!others) entry->probing = false;
+  }
+  Answer(std::move(refused), std::move(error));
+  if (others) SendProbe(entry);
+}
+
+void Resolver::State::Finish(const EntryPtr& entry, Result<std::shared_ptr<Object>> result) {
+  std::vector<Waiter> waiters;
+  {
+    MutexLock lock(mu);
+    entry->probing = false;
+    entry->probes = 0;
+    waiters.swap(entry->waiters);
+  }
+  Answer(std::move(waiters), result);
+}
+
+void Resolver::State::Answer(std::vector<Waiter> waiters,
+                             const Result<std::shared_ptr<Object>>& result) {
+  for (Waiter& waiter : waiters) {
+    if (waiter.timer != kNoTimer) env.scheduler.Cancel(waiter.timer);
+    waiter.done(result);
+  }
+}
+
+Resolver::Resolver(FlightEnv& env, HttpClient& http) : state_(std::make_shared<State>(env, http)) {}
+Resolver::~Resolver() { Stop(); }
+
+void Resolver::Open(const Url& url, OpenOptions options, OpenDone done) {
+  State& state = *state_;
+  std::optional<Result<std::shared_ptr<Object>>> known;
+  EntryPtr entry;
+  bool begin = false;
+  {
+    MutexLock lock(state.mu);
+    if (state.stopped) {
+      known = Result<std::shared_ptr<Object>>(MakeError(Code::kCancelled, "stopping"));
+    } else {
+      entry = state.FindOrMake(url);
+      entry->immutable = entry->immutable || options.immutable;
+      entry->ttl = options.ttl;
+      if (!options.revalidate) known = state.Known(*entry, options.authorization);
+    }
+    if (!known) {
+      Waiter waiter;
+      waiter.id = state.next_waiter++;
+      waiter.done = std::move(done);
+      waiter.authorization = options.authorization;
+      if (options.deadline != kNoDeadline) {
+        waiter.timer = state.env.scheduler.At(
+            options.deadline,
+            [self = state_, entry, id = waiter.id] { self->ExpireWaiter(entry, id); });
+      }
+      entry->waiters.push_back(std::move(waiter));
+      begin = !std::exchange(entry->probing, true);
+      if (begin) entry->probes = 0;
+    }
+  }
+  if (known) {
+    done(std::move(*known));
+  } else if (begin) {
+    state.Begin(entry);
+  }
+}
+
+std::optional<Result<std::shared_ptr<Object>>> Resolver::OpenCached(const Url& url) {
+  MutexLock lock(state_->mu);
+  const auto it = state_->entries.find(LocalId(url, state_->env.options.identity));
+  if (it == state_->entries.end()) return std::nullopt;
+  return state_->Known(*it->second, "");
+}
+
+UrlReport Resolver::Explain(const Url& url) {
+  UrlReport report;
+  report.identity = MakeIdentity(url, state_->env.options.identity);
+  {
+    MutexLock lock(state_->mu);
+    const auto it = state_->entries.find(report.identity.local_id);
+    if (it != state_->entries.end()) {
+      const Entry& entry = *it->second;
+      report.object = entry.object;
+      report.ttl_left_ms = std::max<int64_t>(0, ToMillis(entry.expires - state_->Now()));
+      report.last_error = entry.error;
+      if (entry.error) report.last_error_age_ms = ToMillis(state_->Now() - entry.error_at);
+    }
+  }
+  if (report.object != nullptr) return report;
+  const auto bytes = state_->env.store.GetName(NameTable::kUrls, report.identity.local_id);
+  const auto record = bytes ? DecodeUrlRecord(*bytes) : std::nullopt;
+  if (!record) return report;
+  auto made = state_->maker.Make(url, report.identity, *record, false);
+  if (made) report.object = std::move(*made);
+  return report;
+}
+
+void Resolver::Expire(const Object& object) {
+  MutexLock lock(state_->mu);
+  const auto it = state_->entries.find(object.facts().identity.local_id);
+  if (it == state_->entries.end()) return;
+  if (it->second->object.get() == &object) it->second->expires = TimePoint{};
+}
+
+void Resolver::RememberRangeBlind(const Object& object) {
+  std::optional<UrlRecord> record;
+  {
+    MutexLock lock(state_->mu);
+    const auto it = state_->entries.find(object.facts().identity.local_id);
+    if (it == state_->entries.end() || !it->second->record) return;
+    it->second->record->range_blind = true;
+    record = it->second->record;
+  }
+  state_->env.store.PutName(NameTable::kUrls, object.facts().identity.local_id,
+                            EncodeUrlRecord(*record));
+}
+
+void Resolver::RememberError(const Object& object, const Error& error) {
+  MutexLock lock(state_->mu);
+  const auto it = state_->entries.find(object.facts().identity.local_id);
+  if (it == state_->entries.end()) return;
+  it->second->error = error;
+  it->second->error_at = state_->Now();  // for `explain`: error_until stays, opens go on
+}
+
+void Resolver::Stop() {
+  std::vector<Waiter> waiters;
+  std::vector<std::shared_ptr<HttpCall>> calls;
+  {
+    MutexLock lock(state_->mu);
+    state_->stopped = true;
+    for (auto& [id, entry] : state_->entries) {
+      for (Waiter& waiter : entry->waiters) waiters.push_back(std::move(waiter));
+      entry->waiters.clear();
+      if (entry->call != nullptr) calls.push_back(entry->call);
+    }
+  }
+  for (const auto& call : calls) call->Cancel();
+  state_->Answer(std::move(waiters), MakeError(Code::kCancelled, "stopping"));
+}
+
+}  // namespace dartfs::core

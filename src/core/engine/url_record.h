@@ -1,0 +1,31 @@
+// UrlRecord: what the index keeps of a URL (table `urls`, by local ID), so that a mount shows and
+// reads it with the origin gone. Pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace dartfs::core {
+
+// Written as a format version byte, then each field with a 32-bit little-endian length before it
+// (numbers: 8 bytes little-endian).
+struct UrlRecord {
+  std::string version;        // IDENTITY.md's version text
+  uint64_t size = 0;          // bytes
+  std::string etag;           // as sent
+  std::string last_modified;  // as sent
+  std::string content_type;
+  bool range_blind = false;
+  bool verified = false;  // the digest in the ID has been checked
+  int64_t seen_unix = 0;  // seconds since the epoch, of the last answer that said so
+
+  bool operator==(const UrlRecord&) const = default;
+};
+
+std::string EncodeUrlRecord(const UrlRecord& record);
+// nullopt for anything EncodeUrlRecord did not write.
+std::optional<UrlRecord> DecodeUrlRecord(std::string_view bytes);
+
+}  // namespace dartfs::core
