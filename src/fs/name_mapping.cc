@@ -115,12 +115,11 @@ WireName FromLong(std::string_view name) {
 }
 
 // Empty segments count for nothing: some servers drop them before they look at dot segments.
-bool ClimbsOut(const std::vector<std::string_view>& segments) {
+bool ClimbsOut(const std::vector<std::string>& decoded_segments) {
   size_t depth = 0;
-  for (const std::string_view segment : segments) {
-    const std::string decoded = DecodeLeniently(segment);
-    if (decoded.empty() || decoded == ".") continue;
-    if (decoded != "..") {
+  for (const std::string& segment : decoded_segments) {
+    if (segment.empty() || segment == ".") continue;
+    if (segment != "..") {
       ++depth;
     } else if (depth-- == 0) {
       return true;
@@ -192,9 +191,15 @@ std::optional<std::string> FairName(std::string_view segment) {
 
 bool LeavesDirectory(std::string_view rest) {
   const std::string_view path = rest.substr(0, rest.find('?'));
+  std::vector<std::string> segments;
+  for (const std::string_view segment : core::Split(path, '/')) {
+    segments.push_back(DecodeLeniently(segment));
+  }
+  if (ClimbsOut(segments)) return true;
   // Origins differ in whether %2F separates segments.
   const std::string decoded = DecodeLeniently(path);
-  return ClimbsOut(core::Split(path, '/')) || ClimbsOut(core::Split(decoded, '/'));
+  const auto split = core::Split(decoded, '/');
+  return ClimbsOut({split.begin(), split.end()});
 }
 
 }  // namespace dartfs::fs

@@ -44,6 +44,7 @@ const Pair kSegments[] = {
     {"dot", ".", "%=."},
     {"escaped dot", "%2E", "%=%252E"},
     {"three dots", "...", "..."},
+    {"dot dot, escaped twice", ".%252E", ".%2E"},
     {"hidden", ".hidden", ".hidden"},
     {"NUL", "a%00b", "%=a%2500b"},
     {"slash within", "a%2Fb", "%=a%252Fb"},
