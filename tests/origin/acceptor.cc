@@ -96,7 +96,11 @@ bool Acceptor::ListenLocked() {
 void Acceptor::GoAway(std::optional<std::chrono::milliseconds> time) {
   {
     const std::lock_guard lock(mu_);
-    if (listen_fd_ >= 0) close(listen_fd_);
+    if (listen_fd_ >= 0) {
+      // The thread that polls it holds the socket open a moment longer: end listening first.
+      shutdown(listen_fd_, SHUT_RDWR);
+      close(listen_fd_);
+    }
     listen_fd_ = -1;
     back_at_.reset();
     if (time) back_at_ = Clock::now() + *time;

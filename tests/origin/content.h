@@ -69,9 +69,10 @@ struct Found {
 };
 
 struct FileOptions {
-  std::string content_type;                  // empty: by the name's extension
-  std::string etag;                          // quoted; empty: a new one for every AddFile
-  std::optional<std::time_t> last_modified;  // none: 2024-01-01 plus a second for every AddFile
+  std::string content_type = {};  // empty: by the name's extension
+  std::string etag = {};          // quoted; empty: a new one for every AddFile
+  std::optional<std::time_t> last_modified =
+      {};  // none: 2024-01-01 plus a second for every AddFile
 };
 
 // Thread-safe. Paths are URL paths as on the wire. Two spellings of one path (%41 and A) are one

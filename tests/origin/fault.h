@@ -82,7 +82,7 @@ struct FaultRule {
 
   // Which requests. All conditions must hold.
   std::string path = "*";        // glob ('*' only) over the path as on the wire, without query
-  std::string method;            // empty: any
+  std::string method = {};       // empty: any
   bool ranged_only = false;      // only requests with a Range header
   std::uint64_t min_offset = 0;  // only ranges that begin there or later; 0: any request
   std::uint64_t skip = 0;        // so many matching requests are let through first
@@ -93,13 +93,13 @@ struct FaultRule {
   // What it does; see Fault.
   std::uint64_t after_bytes = 0;
   std::int64_t shift = 1;
-  std::optional<std::uint64_t> count;  // default 1, where Fault says nothing else
-  int status = 0;                      // 0: the fault's default
+  std::optional<std::uint64_t> count = {};  // default 1, where Fault says nothing else
+  int status = 0;                           // 0: the fault's default
   std::int64_t retry_after = -1;
   bool retry_after_date = false;  // as an HTTP date instead of seconds
   std::uint64_t delay_ms = 0;
   std::uint64_t rate = 1024;
-  std::string target;
+  std::string target = {};
   std::string credential = "user:password";
 };
 

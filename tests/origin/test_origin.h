@@ -23,13 +23,13 @@
 namespace dartfs::origin {
 
 struct OriginOptions {
-  std::string root;  // directory to serve; empty: only what is added
+  std::string root = {};  // directory to serve; empty: only what is added
   std::string address = "127.0.0.1";
   std::uint16_t port = 0;  // 0: any free one
   unsigned threads = 2;
   std::size_t log_limit = 4096;  // requests kept for Log(); 0: none
   bool log_to_stderr = false;    // a line for each request, too
-  Behaviour behaviour;
+  Behaviour behaviour = {};
 };
 
 // Runs from Start() to Stop() or destruction, on threads of its own. All functions are thread-safe
