@@ -37,7 +37,7 @@ TEST(AlignedBuffer, IsEmptyAfterAMove) {
   to = std::move(from);
   EXPECT_EQ(to.data(), data);
   EXPECT_EQ(to.size(), 10U);
-  EXPECT_TRUE(from.empty());  // NOLINT(bugprone-use-after-move): the contract under test
+  EXPECT_TRUE(from.empty());
   EXPECT_EQ(from.capacity(), 0U);
   EXPECT_EQ(from.data(), nullptr);
 }

@@ -29,7 +29,7 @@ TEST(UniqueFd, MovesWithoutClosing) {
   UniqueFd a(fd);
   UniqueFd b(other);
   b = std::move(a);
-  EXPECT_FALSE(a.valid());  // NOLINT(bugprone-use-after-move): the contract under test
+  EXPECT_FALSE(a.valid());
   EXPECT_EQ(b.get(), fd);
   EXPECT_TRUE(IsOpen(fd));
   EXPECT_FALSE(IsOpen(other));

@@ -24,7 +24,7 @@ TEST(UniqueFunction, IsEmptyAfterAMove) {
   UniqueFunction<void()> from = [] {};
   const UniqueFunction<void()> to = std::move(from);
   EXPECT_TRUE(static_cast<bool>(to));
-  EXPECT_FALSE(static_cast<bool>(from));  // NOLINT(bugprone-use-after-move): under test
+  EXPECT_FALSE(static_cast<bool>(from));
 }
 
 TEST(UniqueFunction, NullptrDropsTheTarget) {
