@@ -8,7 +8,6 @@ namespace dartfs::core {
 
 }  // namespace dartfs::core
 
-#define DARTFS_CHECK(expression)                                         \
-  (static_cast<bool>(expression)                                         \
-       ? static_cast<void>(0)                                            \
-       : ::dartfs::core::CheckFailed(__FILE__, __LINE__, #expression))
+#define DARTFS_CHECK(expression)                        \
+  (static_cast<bool>(expression) ? static_cast<void>(0) \
+                                 : ::dartfs::core::CheckFailed(__FILE__, __LINE__, #expression))

@@ -33,7 +33,7 @@ enum class Code {
   kRefused,              // by policy: address, scheme, redirect
   kCancelled,            // by the caller
   kUnsupported,
-  kIsDirectory,          // the URL redirects to itself plus "/"
+  kIsDirectory,  // the URL redirects to itself plus "/"
   kInternal,
 };
 
@@ -42,9 +42,9 @@ const char* CodeName(Code code);
 
 struct [[nodiscard]] Error {
   Code code = Code::kInternal;
-  int sys_errno = 0;        // 0 where there is none
-  std::string context;      // for people: what, to which URL (redacted), why; escaped already
-  int http_status = 0;      // the origin's status where one caused this, else 0
+  int sys_errno = 0;            // 0 where there is none
+  std::string context;          // for people: what, to which URL (redacted), why; escaped already
+  int http_status = 0;          // the origin's status where one caused this, else 0
   int64_t retry_after_ms = -1;  // what Retry-After asked for, -1 where absent
 
   std::string ToString() const;
@@ -125,16 +125,16 @@ using Status = Result<void>;
 #define DARTFS_CONCAT(a, b) DARTFS_CONCAT_(a, b)
 
 // TRY(expr): returns the error of a Result-valued expression from the enclosing function.
-#define TRY(expression)                                     \
-  do {                                                      \
-    auto try_result_ = (expression);                        \
+#define TRY(expression)                                                  \
+  do {                                                                   \
+    auto try_result_ = (expression);                                     \
     if (!try_result_.has_value()) return std::move(try_result_).error(); \
   } while (0)
 
 // TRY_ASSIGN(auto x, expr): the same, binding the value.
 #define TRY_ASSIGN(declaration, expression) \
   TRY_ASSIGN_(DARTFS_CONCAT(try_assign_, __LINE__), declaration, expression)
-#define TRY_ASSIGN_(temporary, declaration, expression)                \
-  auto temporary = (expression);                                       \
-  if (!temporary.has_value()) return std::move(temporary).error();     \
+#define TRY_ASSIGN_(temporary, declaration, expression)            \
+  auto temporary = (expression);                                   \
+  if (!temporary.has_value()) return std::move(temporary).error(); \
   declaration = std::move(temporary).value()

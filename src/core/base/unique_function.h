@@ -19,7 +19,8 @@ class UniqueFunction<R(Args...)> {
  public:
   UniqueFunction() = default;
   UniqueFunction(std::nullptr_t) {}  // NOLINT
-  template <typename F, typename = std::enable_if_t<!std::is_same_v<std::decay_t<F>, UniqueFunction>>>
+  template <typename F,
+            typename = std::enable_if_t<!std::is_same_v<std::decay_t<F>, UniqueFunction>>>
   UniqueFunction(F&& f)  // NOLINT
       : target_(std::make_unique<Holder<std::decay_t<F>>>(std::forward<F>(f))) {}
 
