@@ -23,7 +23,7 @@ namespace dartfs::app {
 using ControlHandler = std::function<std::string(std::string_view request)>;
 
 struct ControlServerOptions {
-  std::string path;
+  std::string path = {};
   uid_t allowed_uid = 0;  // besides root
   size_t max_request_bytes = 64 * 1024;
   size_t max_clients = 32;                                    // a further one is closed at once

@@ -138,7 +138,10 @@ Result<Values> MountOptionValues(const std::vector<std::string>& texts) {
 }
 
 Status AddConfigItem(const CLI::ConfigItem& item, Values& values) {
-  const std::string name = item.fullname();
+  if (!item.parents.empty()) {
+    return Usage("there are no tables here: [" + EscapeForeign(item.parents.front(), 64) + "]");
+  }
+  const std::string& name = item.name;
   const OptionRow* row = FindOption(name);
   if (row == nullptr) {
     return Usage("unknown key '" + EscapeForeign(name, 64) + "'" + Suggest(name, "", '-'));

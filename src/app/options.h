@@ -67,10 +67,10 @@ std::string HelpText();
 // The machine as the defaults see it; a test makes its own.
 struct Surroundings {
   uid_t uid = 0;
-  std::string home;            // $HOME
-  std::string xdg_cache_home;  // $XDG_CACHE_HOME
-  std::string working_dir;
-  std::optional<uint64_t> memory_limit;  // bytes, of the cgroup
+  std::string home = {};            // $HOME
+  std::string xdg_cache_home = {};  // $XDG_CACHE_HOME
+  std::string working_dir = {};
+  std::optional<uint64_t> memory_limit = {};  // bytes, of the cgroup
 };
 Surroundings CurrentSurroundings();
 

@@ -1,0 +1,201 @@
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+#include "app/control_client.h"
+#include "app/control_dispatch.h"
+#include "app/control_server.h"
+#include "app/unix_socket.h"
+
+namespace dartfs::app {
+namespace {
+
+using nlohmann::json;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using ::testing::HasSubstr;
+
+ControlDispatch EchoDispatch() {
+  ControlDispatch dispatch;
+  dispatch.Add("echo", [](const json& request) -> core::Result<json> { return request; });
+  dispatch.Add("fail", [](const json&) -> core::Result<json> {
+    return core::MakeError(core::Code::kNotFound, "no such thing");
+  });
+  return dispatch;
+}
+
+TEST(ControlDispatch, Answers) {
+  const ControlDispatch dispatch = EchoDispatch();
+  const json good = json::parse(dispatch.Handle(R"({"verb":"echo","path":"/x"})"));
+  EXPECT_EQ(good["ok"], true);
+  EXPECT_EQ(good["result"]["path"], "/x");
+  const json failed = json::parse(dispatch.Handle(R"({"verb":"fail"})"));
+  EXPECT_EQ(failed["ok"], false);
+  EXPECT_EQ(failed["error"]["code"], "not_found");
+  EXPECT_EQ(failed["error"]["message"], "no such thing");
+}
+
+TEST(ControlDispatch, WhateverComesTheAnswerIsOneLineOfJson) {
+  const ControlDispatch dispatch = EchoDispatch();
+  const std::string deep(100'000, '[');
+  const std::string_view rows[] = {"",
+                                   "nonsense",
+                                   "[]",
+                                   "{",
+                                   "{}",
+                                   R"({"verb":7})",
+                                   R"({"verb":"other"})",
+                                   "{\"verb\":\"\xff\x01\"}",
+                                   R"({"verb":"a\nb"})",
+                                   deep};
+  for (const std::string_view row : rows) {
+    const std::string answer = dispatch.Handle(row);
+    const json parsed = json::parse(answer, nullptr, false);
+    ASSERT_TRUE(parsed.is_object()) << row.substr(0, 40);
+    EXPECT_EQ(parsed["ok"], false) << row.substr(0, 40);
+    EXPECT_EQ(answer.find('\n'), std::string::npos);
+  }
+}
+
+class ControlServerTest : public testing::Test {
+ protected:
+  ControlServerTest() {
+    std::string pattern = testing::TempDir() + "dartfs-control-XXXXXX";
+    dir_ = mkdtemp(pattern.data());
+  }
+  ~ControlServerTest() override {
+    server_.reset();
+    rmdir(dir_.c_str());
+  }
+
+  std::string Path() const { return dir_ + "/control"; }
+  void Start(ControlServerOptions options = {}, ControlHandler handler = nullptr) {
+    options.path = Path();
+    options.allowed_uid = getuid();
+    if (!handler) handler = [](std::string_view line) { return "got " + std::string(line); };
+    auto made = ControlServer::Create(options, std::move(handler));
+    ASSERT_TRUE(made) << made.error().ToString();
+    server_ = std::move(*made);
+  }
+  std::string Ask(const std::string& request) const {
+    auto answer = AskNode(Path(), request, seconds(10));
+    return answer ? *answer : "error: " + answer.error().ToString();
+  }
+  // Whether the server closes the connection within ten seconds.
+  static bool Closes(int fd) {
+    const timeval limit{10, 0};
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    fcntl(fd, F_SETFL, 0);
+    char byte;
+    return recv(fd, &byte, 1, 0) == 0 || errno == ECONNRESET;
+  }
+
+  std::string dir_;
+  std::unique_ptr<ControlServer> server_;
+};
+
+TEST_F(ControlServerTest, AnswersOneAfterAnother) {
+  Start();
+  for (int i = 0; i < 50; ++i) {
+    const std::string request = "request " + std::to_string(i);
+    EXPECT_EQ(Ask(request), "got " + request);
+  }
+}
+
+TEST_F(ControlServerTest, LargeAnswersArriveWhole) {
+  const std::string large(size_t{5} << 20, 'x');
+  Start({}, [&large](std::string_view) { return large; });
+  EXPECT_EQ(Ask("a"), large);
+}
+
+TEST_F(ControlServerTest, SocketIsTheOwnersAlone) {
+  Start();
+  struct stat info {};
+  ASSERT_EQ(stat(Path().c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 07777, 0600u);
+}
+
+TEST_F(ControlServerTest, ASilentClientIsDroppedAndHoldsUpNobody) {
+  Start({.client_deadline = milliseconds(100)});
+  auto silent = ConnectUnix(Path());
+  ASSERT_TRUE(silent);
+  EXPECT_EQ(Ask("b"), "got b");
+  EXPECT_TRUE(Closes(silent->get()));
+}
+
+TEST_F(ControlServerTest, AClientThatReadsNothingIsDropped) {
+  const std::string large(size_t{5} << 20, 'x');
+  Start({.client_deadline = milliseconds(200)},
+        [&large](std::string_view line) { return line == "small" ? std::string("ok") : large; });
+  auto stuck = ConnectUnix(Path());
+  ASSERT_TRUE(stuck);
+  ASSERT_EQ(send(stuck->get(), "a\n", 2, 0), 2);
+  EXPECT_EQ(Ask("small"), "ok");
+  // What was sent before the connection was dropped ends before the answer does.
+  const timeval limit{10, 0};
+  setsockopt(stuck->get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+  fcntl(stuck->get(), F_SETFL, 0);
+  usleep(300'000);
+  size_t total = 0;
+  std::vector<char> buffer(1 << 16);
+  ssize_t got = 0;
+  while ((got = recv(stuck->get(), buffer.data(), buffer.size(), 0)) > 0) total += size_t(got);
+  EXPECT_LT(total, large.size());
+}
+
+TEST_F(ControlServerTest, ARequestWithoutEndIsRefused) {
+  Start({.max_request_bytes = 10'000});
+  auto client = ConnectUnix(Path());
+  ASSERT_TRUE(client);
+  const std::string endless(60'000, 'x');
+  ASSERT_GT(send(client->get(), endless.data(), endless.size(), MSG_NOSIGNAL), 0);
+  EXPECT_TRUE(Closes(client->get()));
+  EXPECT_EQ(Ask("c"), "got c");
+}
+
+TEST_F(ControlServerTest, MoreClientsThanAllowedAreClosedAtOnce) {
+  Start({.max_clients = 2});
+  std::vector<core::UniqueFd> held;
+  for (int i = 0; i < 3; ++i) {
+    auto client = ConnectUnix(Path());
+    ASSERT_TRUE(client);
+    held.push_back(std::move(*client));
+  }
+  EXPECT_TRUE(Closes(held[2].get()));
+}
+
+TEST_F(ControlServerTest, NobodyThere) {
+  auto answer = AskNode(Path(), "a", seconds(1));
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().code, core::Code::kUnavailable);
+}
+
+TEST_F(ControlServerTest, StopEndsTheSocketAndALeftOneIsReplaced) {
+  Start();
+  server_->Stop();
+  server_->Stop();
+  EXPECT_NE(access(Path().c_str(), F_OK), 0);
+  const auto left = ListenUnix(Path());  // as after kill -9
+  ASSERT_TRUE(left);
+  Start();
+  EXPECT_EQ(Ask("d"), "got d");
+}
+
+TEST_F(ControlServerTest, APathTooLongForAnAddressWorks) {
+  const std::string base = dir_;
+  dir_ += "/" + std::string(200, 'd');
+  ASSERT_EQ(mkdir(dir_.c_str(), 0700), 0);
+  Start();
+  EXPECT_EQ(Ask("e"), "got e");
+  server_.reset();
+  rmdir(dir_.c_str());
+  dir_ = base;
+}
+
+}  // namespace
+}  // namespace dartfs::app
