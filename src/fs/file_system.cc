@@ -1,0 +1,234 @@
+#include "fs/file_system.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/base/check.h"
+#include "core/base/text.h"
+#include "fs/file_system_handles.h"
+
+namespace dartfs::fs {
+namespace {
+
+using core::Code;
+using core::MakeError;
+using core::Result;
+
+constexpr core::Duration kNegativeTtl = std::chrono::seconds(1);
+// A version never changes and its node stands for it alone: as good as for ever.
+constexpr core::Duration kVersionTtl = std::chrono::hours(24);
+// Even where the engine's time is up, so that one open does not ask twice.
+constexpr core::Duration kShortestTtl = std::chrono::seconds(1);
+
+core::Error UnknownNode() { return MakeError(Code::kStale, "the node is not known (any more)"); }
+core::Error UnknownHandle() { return MakeError(Code::kInternal, "no such open file"); }
+core::Error Unmounted() { return MakeError(Code::kUnavailable, "the file system is stopping"); }
+
+int64_t WallSeconds(core::Clock& clock) {
+  return std::chrono::duration_cast<std::chrono::seconds>(clock.WallNow().time_since_epoch())
+      .count();
+}
+
+}  // namespace
+
+FileSystem::FileSystem(FileSystemOptions options, std::unique_ptr<Namespace> names,
+                       core::Engine& engine)
+    : options_(std::move(options)),
+      mounted_at_(WallSeconds(engine.scheduler().clock())),
+      names_(std::move(names)),
+      engine_(engine),
+      nodes_(names_->Root(), mounted_at_) {}
+
+FileSystem::~FileSystem() {
+  Stop();
+  DARTFS_CHECK(Idle());
+}
+
+core::TimePoint FileSystem::Deadline() const {
+  return options_.timeout == core::Duration::zero() ? core::kNoDeadline : Now() + options_.timeout;
+}
+
+Attr FileSystem::AttrOf(const Node& node) const {
+  const auto& facts = node.facts();
+  Attr attr;
+  attr.ino = facts.ino;
+  attr.mtime = facts.mtime;
+  if (node.is_dir()) {
+    attr.mode = S_IFDIR | (0555 & ~options_.umask);
+    attr.links = 2;
+    attr.ttl = options_.ttl;
+  } else {
+    attr.mode = S_IFREG | (0444 & ~options_.umask);
+    attr.size = facts.size;
+    attr.ttl = kVersionTtl;
+  }
+  return attr;
+}
+
+Result<Attr> FileSystem::GetAttr(NodeId id) const {
+  const auto node = nodes_.Get(id);
+  if (!node) return UnknownNode();
+  return AttrOf(*node);
+}
+
+// How long this is the current version without asking the origin.
+core::Duration FileSystem::FreshFor(const core::Object& object, const core::Url& url) const {
+  if (object.facts().immutable) return kVersionTtl;
+  const core::Duration left = std::chrono::milliseconds(engine_.Explain(url).ttl_left_ms);
+  return std::clamp(left, kShortestTtl, std::max(options_.ttl, kShortestTtl));
+}
+
+void FileSystem::Lookup(NodeId parent_id, std::string name, Reply<Entry> reply) {
+  if (stopped_) return void(reply.Send(Unmounted()));
+  const auto parent = nodes_.Get(parent_id);
+  if (!parent || !parent->is_dir()) return void(reply.Send(UnknownNode()));
+  const DirRef& dir = parent->facts().dir;
+  if (parent->NoteLook(Now())) names_->ProbeAhead(dir);
+  // The name is copied into the completion: the view below lives only for the call.
+  const std::string asked = name;
+  names_->Lookup(dir, asked, Deadline(),
+                 [this, under_way = UnderWay(*this), parent, name = std::move(name),
+                  reply = std::move(reply)](Result<Found> found) mutable {
+                   AnswerLookup(parent, name, std::move(found), std::move(reply));
+                 });
+}
+
+void FileSystem::AnswerLookup(const std::shared_ptr<Node>& parent, std::string_view name,
+                              Result<Found> found, Reply<Entry> reply) {
+  if (!found) {
+    const Code code = found.error().code;
+    if (code == Code::kNotFound || code == Code::kGone) {
+      Entry absent;
+      absent.ttl = kNegativeTtl;
+      reply.Send(absent);
+    } else {
+      reply.Send(std::move(found).error());
+    }
+    return;
+  }
+  Result<Entry> entry = RememberFound(parent, name, std::move(found).value());
+  const NodeId node = entry ? entry->node : kNoNode;
+  if (!reply.Send(std::move(entry)) && node != kNoNode) Forget(node, 1);
+}
+
+Result<Entry> FileSystem::RememberFound(const std::shared_ptr<Node>& parent, std::string_view name,
+                                        Found found) {
+  NodeInit init;
+  init.kind = found.kind;
+  init.mtime = found.mtime.value_or(mounted_at_);
+  core::Duration ttl = options_.ttl;
+  if (found.kind == EntryKind::kFile) {
+    if (!found.object) return MakeError(Code::kInternal, "a file without an object");
+    const auto& facts = found.object->facts();
+    if (!found.mtime && facts.meta.last_modified >= 0) init.mtime = facts.meta.last_modified;
+    ttl = FreshFor(*found.object, found.url ? *found.url : facts.url);
+    init.fresh_until = Now() + ttl;
+    init.object = std::move(found.object);
+  } else {
+    init.dir = std::move(found.dir);
+  }
+  TRY_ASSIGN(const auto node, nodes_.Remember(parent, name, std::move(init)));
+  return Entry{.node = node->facts().id, .ttl = ttl, .attr = AttrOf(*node)};
+}
+
+core::Url FileSystem::UrlOf(const Node& node, const core::Object& object) const {
+  auto url = names_->UrlOf(node.facts().parent->facts().dir, node.facts().name);
+  return url ? std::move(url).value() : object.facts().url;
+}
+
+void FileSystem::Open(NodeId id, Reply<OpenedFile> reply) {
+  if (stopped_) return void(reply.Send(Unmounted()));
+  const auto node = nodes_.Get(id);
+  if (!node) return void(reply.Send(UnknownNode()));
+  if (node->is_dir()) return void(reply.Send(MakeError(Code::kIsDirectory, "a directory")));
+  auto object = node->object();
+  if (object && object->superseded()) {
+    return void(reply.Send(MakeError(Code::kStale, "there is another version now")));
+  }
+  if (object && Now() < node->fresh_until()) {
+    return FinishOpen(node, std::move(object), std::move(reply));
+  }
+  // The kernel did not look the name up again itself: opened through an old path or descriptor.
+  const auto& facts = node->facts();
+  names_->Lookup(
+      facts.parent->facts().dir, facts.name, Deadline(),
+      [this, under_way = UnderWay(*this), node,
+       reply = std::move(reply)](Result<Found> found) mutable {
+        if (!found) return void(reply.Send(std::move(found).error()));
+        if (!found->object || VersionTag(*found->object) != node->facts().tag) {
+          return void(reply.Send(MakeError(Code::kStale, "there is another version now")));
+        }
+        const core::Url url = found->url ? *found->url : found->object->facts().url;
+        const auto replaced = node->Refresh(found->object, Now() + FreshFor(*found->object, url));
+        FinishOpen(node, std::move(found->object), std::move(reply));
+      });
+}
+
+void FileSystem::FinishOpen(const std::shared_ptr<Node>& node, std::shared_ptr<core::Object> object,
+                            Reply<OpenedFile> reply) {
+  core::Requester requester{UrlOf(*node, *object), options_.authorization};
+  auto reader = engine_.MakeReader(std::move(object), std::move(requester));
+  OpenedFile opened;
+  opened.handle = files_.Add(std::make_shared<OpenFile>(std::move(reader)));
+  const HandleId handle = opened.handle;
+  if (!reply.Send(opened)) Release(handle);
+}
+
+std::optional<Result<size_t>> FileSystem::TryRead(HandleId handle, uint64_t offset,
+                                                  std::span<std::byte> into) {
+  const auto file = files_.Get(handle);
+  if (!file) return UnknownHandle();
+  if (offset >= file->size) return size_t{0};
+  const size_t wanted = std::min<uint64_t>(into.size(), file->size - offset);
+  if (!file->reader->TryRead(offset, into.first(wanted))) return std::nullopt;
+  return wanted;
+}
+
+void FileSystem::Read(HandleId handle, uint64_t offset, size_t size, Reply<core::ReadBytes> reply) {
+  const auto file = files_.Get(handle);
+  if (!file) return void(reply.Send(UnknownHandle()));
+  if (offset >= file->size) return void(reply.Send(core::ReadBytes{}));
+  const size_t wanted = std::min<uint64_t>(size, file->size - offset);
+  const auto pending = reply.pending();
+  file->reading->fetch_add(1, std::memory_order_relaxed);
+  const core::ReadId id = file->reader->Read(
+      offset, wanted, Deadline(),
+      [wanted, reading = file->reading,
+       reply = std::move(reply)](Result<core::ReadBytes> bytes) mutable {
+        reading->fetch_sub(1, std::memory_order_relaxed);
+        if (bytes && bytes->bytes.size() != wanted) {
+          bytes = MakeError(Code::kInternal, "a read of another length than asked for");
+        }
+        reply.Send(std::move(bytes));
+      });
+  pending->OnCancel([file, id] { file->reader->Cancel(id); });
+}
+
+void FileSystem::Flush(HandleId handle) {
+  const auto file = files_.Get(handle);
+  if (file && file->reading->load(std::memory_order_relaxed) > 0) file->reader->LowerInterest();
+}
+
+void FileSystem::Release(HandleId handle) { files_.Remove(handle); }
+
+SpaceReport FileSystem::Space() const {
+  const core::StoreStats stats = engine_.store().Stats();
+  return {.limit_bytes = stats.limit_bytes, .used_bytes = stats.used_bytes, .files = nodes_.size()};
+}
+
+FileSystemStats FileSystem::Stats() const {
+  return {.nodes = nodes_.size(),
+          .open_files = files_.size(),
+          .open_dirs = dirs_.size(),
+          .refused_nodes = nodes_.refused()};
+}
+
+void FileSystem::Stop() {
+  stopped_ = true;
+  files_.RemoveAll();
+  dirs_.RemoveAll();
+}
+
+}  // namespace dartfs::fs

@@ -1,0 +1,164 @@
+#include "fs/fuse_mount.h"
+
+#include <fcntl.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+
+#include "core/base/log.h"
+#include "core/base/text.h"
+#include "fs/errno_map.h"
+#include "fs/fuse_ops.h"
+#include "fs/mount_info.h"
+
+namespace dartfs::fs {
+namespace {
+
+using core::Code;
+using core::ErrnoError;
+using core::EscapeForeign;
+using core::MakeError;
+using core::Result;
+using core::Status;
+
+struct FreeDeleter {
+  void operator()(char* p) const { std::free(p); }
+};
+
+Result<std::string> RealPath(const std::string& path) {
+  const std::unique_ptr<char, FreeDeleter> real(realpath(path.c_str(), nullptr));
+  if (!real) return ErrnoError(errno, EscapeForeign(path));
+  return std::string(real.get());
+}
+
+// The last component is not followed: what is mounted there may be dead.
+Result<std::string> ResolveWithoutTouching(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  const size_t slash = path.rfind('/');
+  const std::string name = slash == std::string::npos ? path : path.substr(slash + 1);
+  if (name.empty() || name == "." || name == "..") return RealPath(path);
+  const std::string parent = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  TRY_ASSIGN(const std::string real_parent, RealPath(parent));
+  return real_parent == "/" ? "/" + name : real_parent + "/" + name;
+}
+
+// 0, or the errno of looking at it.
+int LookErrno(const std::string& path, struct stat* st) {
+  return stat(path.c_str(), st) == 0 ? 0 : errno;
+}
+
+// True: a dead mount was detached, and what lies below may be another one.
+Result<bool> DetachDeadMount(const std::string& path) {
+  struct stat st {};
+  if (!IsDeadMount(LookErrno(path, &st))) return false;
+  if (geteuid() == 0) {
+    if (umount2(path.c_str(), MNT_DETACH | UMOUNT_NOFOLLOW) != 0) {
+      return ErrnoError(errno, "detaching the dead mount on " + EscapeForeign(path));
+    }
+  } else {
+    return MakeError(Code::kBusy, "a mount whose daemon has gone lies on " + EscapeForeign(path) +
+                                      "; detach it first: fusermount3 -u -z " +
+                                      EscapeForeign(path));
+  }
+  LOG_WARN("{}: detached a mount whose daemon has gone", EscapeForeign(path));
+  return true;
+}
+
+Status RefuseLiveMount(const std::string& path) {
+  const auto top = TopMountAt(ReadMountInfo(), path);
+  if (!top || top->type != kFsType) return {};
+  return MakeError(Code::kBusy, EscapeForeign(path) + " already shows " +
+                                    EscapeForeign(top->source) +
+                                    " (a live dartfs mount); umount it first, or choose another "
+                                    "mountpoint");
+}
+
+std::string KernelOptions(const FuseMountOptions& options, int device) {
+  std::string text = "fd=" + std::to_string(device) +
+                     ",rootmode=40000,user_id=" + std::to_string(geteuid()) +
+                     ",group_id=" + std::to_string(getegid()) +
+                     ",default_permissions,max_read=" + std::to_string(kMaxReadBytes);
+  if (options.allow_other) text += ",allow_other";
+  return text;
+}
+
+// libfuse splits its options at commas; a backslash keeps one.
+std::string EscapeOption(const std::string& value) {
+  std::string out;
+  for (const char c : value) {
+    if (c == ',' || c == '\\') out.push_back('\\');
+    out.push_back(c);
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<std::string> PrepareMountpoint(const std::string& asked) {
+  constexpr int kMaxLayers = 16;
+  TRY_ASSIGN(std::string path, ResolveWithoutTouching(asked));
+  for (int layer = 0; layer < kMaxLayers; ++layer) {
+    TRY_ASSIGN(const bool detached, DetachDeadMount(path));
+    if (!detached) break;
+  }
+  TRY_ASSIGN(path, RealPath(asked));  // a symbolic link, once nothing dead hides it
+  struct stat st {};
+  if (const int error = LookErrno(path, &st)) return ErrnoError(error, EscapeForeign(path));
+  if (!S_ISDIR(st.st_mode)) {
+    return MakeError(Code::kInvalidArgument,
+                     "the mountpoint " + EscapeForeign(path) + " is not a directory");
+  }
+  TRY(RefuseLiveMount(path));
+  return path;
+}
+
+Result<core::UniqueFd> MountFuse(const FuseMountOptions& options) {
+  core::UniqueFd device(open("/dev/fuse", O_RDWR | O_CLOEXEC));
+  if (!device.valid()) {
+    return ErrnoError(errno,
+                      "/dev/fuse (load the module with modprobe fuse, or give the container the "
+                      "device)");
+  }
+  const std::string data = KernelOptions(options, device.get());
+  constexpr unsigned long kFlags = MS_RDONLY | MS_NOSUID | MS_NODEV;
+  if (mount(options.source.c_str(), options.mountpoint.c_str(), kFsType, kFlags, data.c_str()) !=
+      0) {
+    return ErrnoError(errno, "mounting on " + EscapeForeign(options.mountpoint));
+  }
+  return device;
+}
+
+std::string FusermountOptions(const FuseMountOptions& options) {
+  std::string text =
+      "ro,nosuid,nodev,default_permissions,subtype=dartfs,fsname=" + EscapeOption(options.source);
+  if (options.allow_other) text += ",allow_other";
+  return text;
+}
+
+Status UnmountFuse(const std::string& mountpoint, dev_t device) {
+  const auto top = TopMountAt(ReadMountInfo(), mountpoint);
+  if (!top || makedev(top->major, top->minor) != device) return {};
+  if (umount2(mountpoint.c_str(), UMOUNT_NOFOLLOW) == 0) return {};
+  if (errno != EBUSY) return ErrnoError(errno, "unmounting " + EscapeForeign(mountpoint));
+  LOG_WARN("{} is in use: detached from the tree, its open files end with this process",
+           EscapeForeign(mountpoint));
+  if (umount2(mountpoint.c_str(), MNT_DETACH | UMOUNT_NOFOLLOW) == 0) return {};
+  return ErrnoError(errno, "detaching " + EscapeForeign(mountpoint));
+}
+
+Status SetReadAhead(dev_t device, unsigned kib) {
+  const std::string path = "/sys/class/bdi/" + std::to_string(major(device)) + ":" +
+                           std::to_string(minor(device)) + "/read_ahead_kb";
+  const core::UniqueFd fd(open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  const std::string text = std::to_string(kib);
+  if (!fd.valid() || write(fd.get(), text.data(), text.size()) < 0) return ErrnoError(errno, path);
+  return {};
+}
+
+}  // namespace dartfs::fs

@@ -1,0 +1,43 @@
+// Mountpoints: made ready, mounted by mount(2) with a /dev/fuse of our own, tuned, unmounted.
+// Blocking: local system calls only.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+
+#include "core/base/result.h"
+#include "core/base/unique_fd.h"
+
+namespace dartfs::fs {
+
+// What the kernel shows as the type: `mount -t fuse.dartfs`, findmnt.
+inline constexpr char kFsType[] = "fuse.dartfs";
+
+struct FuseMountOptions {
+  std::string mountpoint;  // absolute and resolved
+  std::string source;      // for people, redacted
+  bool allow_other = false;
+};
+
+// The absolute path of the directory that is to be mounted on. A dead mount on it (its daemon has
+// gone) is detached first, said in the log. Errors, each with what to do: kNotFound,
+// kInvalidArgument (not a directory), kBusy (a live dartfs mount is there), kIo.
+core::Result<std::string> PrepareMountpoint(const std::string& path);
+
+// Opens /dev/fuse and mounts it: ro,nosuid,nodev,default_permissions, whatever else is asked for.
+// Needs CAP_SYS_ADMIN. The mount is there on return, but answers only once a session serves the
+// descriptor.
+core::Result<core::UniqueFd> MountFuse(const FuseMountOptions& options);
+
+// The same options for libfuse's own mount (fusermount3), comma-separated and escaped.
+std::string FusermountOptions(const FuseMountOptions& options);
+
+// Ends the mount of that device at the mountpoint, lazily when it is in use (said in the log);
+// nothing when something else, or nothing, is mounted there now.
+core::Status UnmountFuse(const std::string& mountpoint, dev_t device);
+
+// Lets the kernel read ahead that far on the mount. Root only; never fatal.
+core::Status SetReadAhead(dev_t device, unsigned kib);
+
+}  // namespace dartfs::fs

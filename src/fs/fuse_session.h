@@ -1,0 +1,54 @@
+// FuseSession: one connection to the kernel: libfuse's session and its loop of threads. Owns the
+// device's descriptor; knows nothing of mountpoints. Thread-safe.
+#pragma once
+
+#include <memory>
+
+#include "core/base/result.h"
+#include "core/base/scheduler.h"
+#include "core/base/time.h"
+#include "core/base/unique_fd.h"
+#include "fs/file_system.h"
+#include "fs/op_counts.h"
+
+namespace dartfs::fs {
+
+class FuseSession {
+ public:
+  struct Options {
+    // An open /dev/fuse, already mounted. Without one libfuse mounts `mountpoint` itself, through
+    // fusermount3, with `mount_options` (comma-separated, escaped).
+    core::UniqueFd device;
+    std::string mountpoint;
+    std::string mount_options;
+    unsigned threads = 8;
+    unsigned max_background = 64;
+  };
+
+  // Starts the loop. `fs` and `scheduler` outlive the session.
+  static core::Result<std::unique_ptr<FuseSession>> Create(Options options, FileSystem& fs,
+                                                           core::Scheduler& scheduler);
+  ~FuseSession();  // Stop
+
+  // Blocks until the kernel's INIT has been worked on. kDeadlineExceeded, or kIo when the session
+  // ended first.
+  core::Status WaitReady(core::Duration timeout);
+  // Blocks until the session has ended (unmounted, connection aborted, Stop); false: `timeout`
+  // first.
+  bool WaitEnded(core::Duration timeout);
+  bool ended() const;
+
+  // Lets requests finish for `grace`, answers those that still wait with kUnavailable, ends the
+  // loop and joins it; undoes libfuse's own mount. Twice is fine.
+  void Stop(core::Duration grace);
+
+  const OpCounts& counts() const;
+  size_t waiting() const;  // requests that wait for an answer
+
+ private:
+  struct Impl;
+  explicit FuseSession(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace dartfs::fs

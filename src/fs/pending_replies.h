@@ -1,0 +1,67 @@
+// PendingReplies: the requests that wait for an answer, so that an interrupt, or the end of the
+// mount, can answer them early. One per session, shared with the timers that look at callers.
+// Thread-safe.
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+
+#include "core/base/mutex.h"
+#include "core/base/scheduler.h"
+#include "fs/caller.h"
+#include "fs/reply.h"
+
+namespace dartfs::fs {
+
+class PendingReplies : public std::enable_shared_from_this<PendingReplies> {
+ public:
+  using Look = CallerState (*)(pid_t tid);
+  // How often the caller of an interrupted request is looked at.
+  static constexpr core::Duration kLookInterval = std::chrono::milliseconds(100);
+
+  // Always owned by a shared_ptr. The scheduler outlives it.
+  explicit PendingReplies(core::Scheduler& scheduler, Look look = &LookAtCaller)
+      : scheduler_(scheduler), look_(look) {}
+
+  uint64_t NextId() { return next_id_.fetch_add(1, std::memory_order_relaxed); }
+  // Before the request can be answered. `caller` is the thread that made it, 0 when unknown.
+  void Add(uint64_t id, std::shared_ptr<PendingReply> reply, pid_t caller);
+  // After it has been answered.
+  void Remove(uint64_t id);
+
+  // The kernel sent an interrupt for the request: once per request and for any signal. A caller
+  // that is being killed gets kCancelled at once; one that is not is looked at again until the
+  // answer; one that can't be seen waits for its answer. Takes only this table's locks, so it may
+  // be called under libfuse's.
+  void Interrupt(uint64_t id);
+
+  // Answers everything that waits now.
+  void FailAll(const core::Error& error);
+  // False when requests still wait after `timeout`. Blocks.
+  bool WaitEmpty(core::Duration timeout);
+  size_t size() const;
+
+ private:
+  struct Entry {
+    std::shared_ptr<PendingReply> reply;
+    pid_t caller = 0;
+  };
+  struct Shard {
+    mutable core::Mutex mu;  // leaf
+    std::unordered_map<uint64_t, Entry> entries GUARDED_BY(mu);
+  };
+  Shard& ShardOf(uint64_t id) { return shards_[id % shards_.size()]; }
+  void LookAt(uint64_t id);
+
+  core::Scheduler& scheduler_;
+  const Look look_;
+  std::atomic<uint64_t> next_id_{1};
+  std::array<Shard, 16> shards_;
+};
+
+}  // namespace dartfs::fs
