@@ -183,7 +183,10 @@ Status CurlTransfer::Outcome(CURLcode code) {
   if (use_ == Use::kDrain) return {};
   if (broken_off_ && code != CURLE_OK) return *broken_off_;
   if (code == CURLE_OK && phase_ == Phase::kBody) return {};
-  if (code == CURLE_OK) return MakeError(Code::kBadResponse, What() + ": an answer without a head");
+  if (code == CURLE_OK) {
+    return MakeError(Code::kUnavailable,
+                     What() + ": the connection closed inside the answer's head");
+  }
   if (code == CURLE_OPERATION_TIMEDOUT) {
     return Late("no connection within " + HumanDuration(shared_.options.connect_timeout));
   }
