@@ -73,9 +73,9 @@ void CheckWireId(std::string_view text) {
   for (const bool oci_digest_only : {false, true}) {
     const std::string id = WireId(text, oci_digest_only);
     DARTFS_CHECK(!Contains(id, std::string_view(&kFieldSeparator, 1)));
-    const uint64_t key = ChunkKey("dart", id, 0);
+    const uint64_t key = MakeChunkKey("dart", id, 0);
     DARTFS_CHECK(ParseKey(FormatKey(key)) == key);
-    DARTFS_CHECK(FileKey("dart", id) == ChunkKey("dart", id, UINT64_MAX));
+    DARTFS_CHECK(MakeFileKey("dart", id) == MakeChunkKey("dart", id, UINT64_MAX));
   }
 }
 

@@ -119,8 +119,8 @@ std::string WireId(const Url& url, bool oci_digest_only) {
   return WireId(url.ToString(), oci_digest_only);
 }
 
-uint64_t ChunkKey(std::string_view cache_namespace, std::string_view wire_id,
-                  uint64_t chunk_index) {
+uint64_t MakeChunkKey(std::string_view cache_namespace, std::string_view wire_id,
+                      uint64_t chunk_index) {
   DARTFS_CHECK(cache_namespace.find(kFieldSeparator) == std::string_view::npos);
   Fnv1a64 hash;
   hash.Add(cache_namespace).AddByte(kFieldSeparator);
@@ -128,8 +128,8 @@ uint64_t ChunkKey(std::string_view cache_namespace, std::string_view wire_id,
   return Fmix64(hash.AddBigEndian(chunk_index).value());
 }
 
-uint64_t FileKey(std::string_view cache_namespace, std::string_view wire_id) {
-  return ChunkKey(cache_namespace, wire_id, kFileIndex);
+uint64_t MakeFileKey(std::string_view cache_namespace, std::string_view wire_id) {
+  return MakeChunkKey(cache_namespace, wire_id, kFileIndex);
 }
 
 Status ValidateNamespace(std::string_view cache_namespace) {

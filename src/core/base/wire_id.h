@@ -40,9 +40,10 @@ std::string WireId(std::string_view url, bool oci_digest_only);
 std::string WireId(const Url& url, bool oci_digest_only);
 
 // Routes a chunk of the object. `cache_namespace` holds no 0x1F (ValidateNamespace).
-uint64_t ChunkKey(std::string_view cache_namespace, std::string_view wire_id, uint64_t chunk_index);
+uint64_t MakeChunkKey(std::string_view cache_namespace, std::string_view wire_id,
+                      uint64_t chunk_index);
 // Routes the object as a whole (tracker, object facts): the chunk key with index -1.
-uint64_t FileKey(std::string_view cache_namespace, std::string_view wire_id);
+uint64_t MakeFileKey(std::string_view cache_namespace, std::string_view wire_id);
 
 // kInvalidArgument for an empty namespace or one with 0x1F.
 Status ValidateNamespace(std::string_view cache_namespace);

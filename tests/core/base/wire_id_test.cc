@@ -23,7 +23,7 @@ struct KeyRow {
 };
 
 // WIRE.md section 8.
-TEST(ChunkKey, GoldenValues) {
+TEST(MakeChunkKey, GoldenValues) {
   const std::string digest = "sha256:" + Repeat("ab", 32);
   const std::vector<KeyRow> rows = {
       {"dart", digest, 0, 284481562108898346u},
@@ -34,9 +34,10 @@ TEST(ChunkKey, GoldenValues) {
       {"dart", "https://images.example.org/debian.qcow2", 7, 11559067340787465040u},
   };
   for (const auto& row : rows) {
-    EXPECT_EQ(ChunkKey(row.cache_namespace, row.id, row.index), row.want) << row.id << row.index;
+    EXPECT_EQ(MakeChunkKey(row.cache_namespace, row.id, row.index), row.want)
+        << row.id << row.index;
   }
-  EXPECT_EQ(FileKey("dart", digest), 143782729898896373u);
+  EXPECT_EQ(MakeFileKey("dart", digest), 143782729898896373u);
   EXPECT_EQ(FormatKey(284481562108898346u), "3f2ae7936a62c2a");
 }
 
