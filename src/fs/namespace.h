@@ -1,9 +1,9 @@
 // Namespace: which names a mount shows and which URLs they mean (DESIGN.md section 8). One
-// implementation per kind of source argument: a remote directory (http_namespace), a catalogue, `any`.
-// Knows nothing of FUSE, nodes or inode numbers.
+// implementation per kind of source argument: a remote directory (http_namespace), a catalogue,
+// `any`. Knows nothing of FUSE, nodes or inode numbers.
 //
-// Thread-safe. Completions run exactly once, on an engine or transfer thread or, when nothing has to
-// be waited for, on the caller's stack.
+// Thread-safe. Completions run exactly once, on an engine or transfer thread or, when nothing has
+// to be waited for, on the caller's stack.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +24,8 @@ class Object;
 
 namespace dartfs::fs {
 
-// A directory as its namespace names it: made by a Namespace, opaque to others, comparable, and good
-// over restarts (it can be written down).
+// A directory as its namespace names it: made by a Namespace, opaque to others, comparable, and
+// good over restarts (it can be written down).
 struct DirRef {
   std::string key;
   bool operator==(const DirRef&) const = default;

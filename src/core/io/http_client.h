@@ -1,10 +1,10 @@
 // HttpClient: GETs from origins (and peers), many at once, each a stream of bytes into a sink.
-// Redirects, per-origin limits and the address policy live behind it; retries do not (a flight knows
-// at which byte to go on).
+// Redirects, per-origin limits and the address policy live behind it; retries do not (a flight
+// knows at which byte to go on).
 //
 // Life of a call: Start -> queued by origin and priority -> a connection -> head (final response:
-// interim 1xx skipped, redirects followed) -> body -> done. Everything the sink hears comes from one
-// transfer thread, in order; calls to one authority share that thread.
+// interim 1xx skipped, redirects followed) -> body -> done. Everything the sink hears comes from
+// one transfer thread, in order; calls to one authority share that thread.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ struct HttpRequest {
   // one drops it, and every configured header with it.
   std::string authorization;
   Priority priority = Priority::kDemand;
-  TimePoint deadline = kNoDeadline;             // of the whole call, its time in the queue included
+  TimePoint deadline = kNoDeadline;  // of the whole call, its time in the queue included
   Duration first_byte_timeout = std::chrono::seconds(15);  // connected -> head, for each hop
   Duration stall_timeout = std::chrono::seconds(10);  // no body byte for so long: kDeadlineExceeded
   int max_redirects = 10;
@@ -55,7 +55,8 @@ enum class BodyVerdict : uint8_t {
   kPause,  // none taken; the same bytes come again after HttpCall::Resume
 };
 
-// Implementations must not block and must not call back into the HttpClient except through HttpCall.
+// Implementations must not block and must not call back into the HttpClient except through
+// HttpCall.
 class HttpSink {
  public:
   virtual ~HttpSink() = default;
@@ -80,16 +81,16 @@ class HttpCall {
 
 // For `dartfsctl status` and logs.
 struct OriginStatus {
-  std::string authority;        // scheme://host:port
-  uint32_t active = 0;          // calls that hold a connection
+  std::string authority;  // scheme://host:port
+  uint32_t active = 0;    // calls that hold a connection
   uint32_t queued = 0;
-  int64_t throttled_ms = 0;     // how long 429/503 still holds us back, 0 when not
-  uint64_t calls = 0;           // since start
-  uint64_t failures = 0;        // transport errors and 5xx
-  uint64_t bytes = 0;           // of bodies received
-  std::string last_error;       // text for people, empty when there was none
+  int64_t throttled_ms = 0;  // how long 429/503 still holds us back, 0 when not
+  uint64_t calls = 0;        // since start
+  uint64_t failures = 0;     // transport errors and 5xx
+  uint64_t bytes = 0;        // of bodies received
+  std::string last_error;    // text for people, empty when there was none
   int64_t last_error_age_ms = -1;
-  uint64_t refused = 0;         // calls not let in: queue full, or read-ahead while throttled
+  uint64_t refused = 0;  // calls not let in: queue full, or read-ahead while throttled
 };
 
 class HttpClient {
@@ -97,8 +98,8 @@ class HttpClient {
   virtual ~HttpClient() = default;
   // Does not block. A queue that is full, a URL or address refused by policy, a host that does not
   // resolve: OnDone with kBusy, kRefused, kUnavailable. HTTP statuses are not errors here.
-  // While an origin throttles (429, or 503 with Retry-After), calls of kReadAhead and kBackground to
-  // it end with kTooManyRequests at once; kDemand calls wait until it may be asked again.
+  // While an origin throttles (429, or 503 with Retry-After), calls of kReadAhead and kBackground
+  // to it end with kTooManyRequests at once; kDemand calls wait until it may be asked again.
   virtual std::shared_ptr<HttpCall> Start(HttpRequest request, std::shared_ptr<HttpSink> sink) = 0;
   // True while read-ahead to this authority would be refused.
   virtual bool Throttled(const std::string& authority) = 0;
@@ -118,7 +119,7 @@ struct HttpClientOptions {
   Duration idle_timeout = std::chrono::seconds(60);  // of kept-alive connections
   Duration max_throttle = std::chrono::seconds(60);  // a longer Retry-After is cut to this
   std::string user_agent = "dartfs/" DARTFS_VERSION;
-  std::string ca_file;                 // empty: the system's
+  std::string ca_file;                  // empty: the system's
   bool use_environment_proxies = true;  // http_proxy, https_proxy, no_proxy
   // Lifts the address policy's default refusals. They are about the address connected to, which
   // with a proxy is the proxy's: the origin's is judged then only where the URL's host is one.
