@@ -44,9 +44,12 @@ bool Matches(std::string_view name, std::string_view pattern) {
 // Whether `predicate` holds for some item of the list.
 template <typename Predicate>
 bool AnyItem(std::string_view list, Predicate predicate) {
-  if (list.empty()) return false;
-  const auto items = Split(list, ' ');
-  return std::any_of(items.begin(), items.end(), predicate);
+  while (!list.empty()) {
+    const size_t end = std::min(list.find(' '), list.size());
+    if (predicate(list.substr(0, end))) return true;
+    list.remove_prefix(std::min(end + 1, list.size()));
+  }
+  return false;
 }
 
 bool IsListed(std::string_view name, std::string_view list) {
