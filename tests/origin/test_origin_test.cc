@@ -215,10 +215,10 @@ TEST_F(TestOriginTest, GeneratedObjectsFollowTheirFormula) {
 }
 
 TEST_F(TestOriginTest, LargeBodiesOfEveryKindArriveWhole) {
-  const std::string bytes = GeneratedBytes(3, 0, 9'000'001);
+  const std::string bytes = GeneratedBytes(3, 0, 4'000'001);
   Write("large", bytes);
   origin_->AddFile("/memory", bytes);
-  for (const char* path : {"/large", "/memory", "/_gen/9000001/3/x", "/large?fault=no-length"}) {
+  for (const char* path : {"/large", "/memory", "/_gen/4000001/3/x", "/large?fault=no-length"}) {
     EXPECT_TRUE(Get(path).body == bytes) << path;
   }
 }
