@@ -1,0 +1,426 @@
+#include "fs/dir_listings.h"
+
+#include <algorithm>
+#include <list>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "core/base/hash.h"
+#include "core/base/mutex.h"
+#include "core/base/text.h"
+#include "fs/listing_fetch.h"
+
+namespace dartfs::fs {
+namespace {
+
+using core::Code;
+using core::Error;
+using core::MakeError;
+using core::NameTable;
+using core::Result;
+using core::TimePoint;
+
+constexpr size_t kMaxRememberedDirectories = 100'000;
+constexpr size_t kMaxWaiters = 100'000;  // of one listing
+constexpr core::Duration kBucketRetry = std::chrono::seconds(60);
+
+struct Waiter {
+  uint64_t id = 0;
+  GotDirDone done;
+  core::TimerId timer = core::kNoTimer;
+};
+
+// All that is known of one directory. Guarded by State::mu.
+struct Dir {
+  std::shared_ptr<const DirListing> listing;
+  DirPresence presence = DirPresence::kPresent;
+  TimePoint fresh_until{};
+  bool in_index_looked = false;
+  uint64_t record_hash = 0;  // of what the index holds; 0: unknown
+  bool taken_for_probing = false;
+  bool fetching = false;
+  std::shared_ptr<ListingFetch> fetch;
+  std::vector<Waiter> waiters;
+  std::list<std::string>::iterator lru;
+};
+
+std::shared_ptr<const DirListing> NoListing() {
+  static const auto kNone = std::make_shared<const DirListing>(std::vector<NamedChild>{}, false,
+                                                               DirListing::Validators{});
+  return kNone;
+}
+
+}  // namespace
+
+bool MeansUnreachable(const Error& error) {
+  return error.code == Code::kUnavailable || error.code == Code::kDeadlineExceeded ||
+         error.code == Code::kTooManyRequests || error.code == Code::kBusy;
+}
+
+struct DirListings::State : std::enable_shared_from_this<DirListings::State> {
+  State(DirListingsOptions o, core::Engine& e, core::Scheduler& w, core::Random& r)
+      : options(std::move(o)), engine(e), worker(w), random(r) {}
+
+  const DirListingsOptions options;
+  core::Engine& engine;
+  core::Scheduler& worker;
+  core::Random& random;
+
+  core::Mutex mu;  // before the schedulers'; never held over a call to store, fetch or waiter
+  std::unordered_map<std::string, Dir> dirs GUARDED_BY(mu);
+  std::list<std::string> lru GUARDED_BY(mu);  // front: last used
+  size_t cost GUARDED_BY(mu) = 0;
+  std::unordered_map<std::string, TimePoint> remembered GUARDED_BY(mu);
+  TimePoint unreachable_until GUARDED_BY(mu){};
+  std::optional<std::string> bucket GUARDED_BY(mu);
+  TimePoint find_bucket_after GUARDED_BY(mu){};
+  uint64_t next_waiter GUARDED_BY(mu) = 1;
+  bool stopped GUARDED_BY(mu) = false;
+
+  TimePoint Now() { return engine.scheduler().clock().Now(); }
+  core::Duration Jittered(core::Duration ttl) {
+    return std::chrono::duration_cast<core::Duration>(ttl * (0.8 + 0.4 * random.NextDouble()));
+  }
+  // Whether what is known may be served while the origin can't be reached: absence may not.
+  static bool HasStale(const Dir& dir) {
+    return dir.listing != nullptr && dir.presence == DirPresence::kPresent;
+  }
+  static size_t Cost(const Dir& dir) { return 1 + (dir.listing ? dir.listing->size() : 0); }
+
+  core::Url UrlOf(std::string_view dir) const {
+    core::Url url = options.root;
+    url.path += dir;
+    return url;
+  }
+  std::string RecordUrl(std::string_view dir) const { return UrlOf(dir).ToString(); }
+
+  Dir& FindOrMake(const std::string& key) REQUIRES(mu);
+  void SetListing(Dir& dir, std::shared_ptr<const DirListing> listing) REQUIRES(mu);
+  void Evict() REQUIRES(mu);
+  void LoadFromIndex(const std::string& key) EXCLUDES(mu);
+  GotDir GotOf(const Dir& dir, TimePoint now) REQUIRES(mu);
+  void AddWaiter(const std::string& key, Dir& dir, TimePoint deadline, GotDirDone done)
+      REQUIRES(mu);
+  void ExpireWaiter(const std::string& key, uint64_t id) EXCLUDES(mu);
+  void StartFetch(const std::string& key) EXCLUDES(mu);
+  void OnFetched(const std::string& key, Result<FetchedListing> fetched) EXCLUDES(mu);
+  void OnFailed(const std::string& key, Error error) EXCLUDES(mu);
+  void Adopt(Dir& dir, FetchedListing& fetched) REQUIRES(mu);
+  void Persist(const std::string& key) EXCLUDES(mu);
+  void AnswerAll(const std::string& key, std::optional<Error> error) EXCLUDES(mu);
+};
+
+Dir& DirListings::State::FindOrMake(const std::string& key) {
+  const auto [it, made] = dirs.try_emplace(key);
+  if (made) {
+    lru.push_front(key);
+    it->second.lru = lru.begin();
+    cost += Cost(it->second);
+    Evict();
+  } else {
+    lru.splice(lru.begin(), lru, it->second.lru);
+  }
+  return it->second;
+}
+
+void DirListings::State::SetListing(Dir& dir, std::shared_ptr<const DirListing> listing) {
+  cost -= Cost(dir);
+  dir.listing = std::move(listing);
+  cost += Cost(dir);
+  Evict();
+}
+
+// Lets go of what was not used for longest; the first one and those being fetched stay.
+void DirListings::State::Evict() {
+  auto it = lru.end();
+  while (cost > options.cached_entries && it != lru.begin() && --it != lru.begin()) {
+    const auto found = dirs.find(*it);
+    if (found->second.fetching) continue;
+    cost -= Cost(found->second);
+    dirs.erase(found);
+    it = lru.erase(it);
+  }
+}
+
+void DirListings::State::LoadFromIndex(const std::string& key) {
+  {
+    core::MutexLock lock(mu);
+    Dir& dir = FindOrMake(key);
+    if (dir.in_index_looked || dir.listing != nullptr) return;
+  }
+  const std::string url = RecordUrl(key);
+  const auto record = engine.store().GetName(NameTable::kNames, DirListingKey(url));
+  auto listing = record ? DecodeDirListing(*record, url) : nullptr;
+  core::MutexLock lock(mu);
+  Dir& dir = FindOrMake(key);
+  dir.in_index_looked = true;
+  if (listing == nullptr || dir.listing != nullptr) return;
+  dir.record_hash = core::Xxh3(*record);
+  SetListing(dir, std::move(listing));
+}
+
+GotDir DirListings::State::GotOf(const Dir& dir, TimePoint now) {
+  GotDir got;
+  got.listing = dir.listing != nullptr ? dir.listing : NoListing();
+  got.presence = dir.presence;
+  got.fresh = now < dir.fresh_until;
+  return got;
+}
+
+void DirListings::State::AddWaiter(const std::string& key, Dir& dir, TimePoint deadline,
+                                   GotDirDone done) {
+  Waiter waiter{next_waiter++, std::move(done), core::kNoTimer};
+  if (deadline < core::kNoDeadline) {
+    waiter.timer = engine.scheduler().At(
+        deadline,
+        [self = shared_from_this(), key, id = waiter.id] { self->ExpireWaiter(key, id); });
+  }
+  dir.waiters.push_back(std::move(waiter));
+}
+
+void DirListings::State::ExpireWaiter(const std::string& key, uint64_t id) {
+  GotDirDone done;
+  std::optional<GotDir> stale;
+  {
+    core::MutexLock lock(mu);
+    const auto found = dirs.find(key);
+    if (found == dirs.end()) return;
+    auto& waiters = found->second.waiters;
+    const auto it = std::find_if(waiters.begin(), waiters.end(),
+                                 [id](const Waiter& waiter) { return waiter.id == id; });
+    if (it == waiters.end()) return;
+    done = std::move(it->done);
+    waiters.erase(it);
+    if (HasStale(found->second)) stale = GotOf(found->second, Now());
+  }
+  if (stale) return done(std::move(*stale));
+  done(MakeError(Code::kDeadlineExceeded, "listing " + core::RedactUrl(RecordUrl(key)) +
+                                              ": the origin did not answer in time"));
+}
+
+void DirListings::State::StartFetch(const std::string& key) {
+  ListingRequest request;
+  request.directory = UrlOf(key);
+  request.authorization = options.authorization;
+  request.deadline = Now() + options.fetch_timeout;
+  {
+    core::MutexLock lock(mu);
+    const Dir& dir = FindOrMake(key);
+    if (dir.listing != nullptr) request.validators = dir.listing->validators();
+    request.bucket = bucket;
+    request.find_bucket = !bucket && Now() >= find_bucket_after;
+  }
+  auto fetch =
+      ListingFetch::Start(engine.http(), worker, std::move(request),
+                          [self = shared_from_this(), key](Result<FetchedListing> fetched) {
+                            self->OnFetched(key, std::move(fetched));
+                          });
+  bool cancel = false;
+  {
+    core::MutexLock lock(mu);
+    Dir& dir = FindOrMake(key);
+    cancel = stopped;
+    if (dir.fetching) dir.fetch = fetch;
+  }
+  if (cancel) fetch->Cancel();
+}
+
+void DirListings::State::OnFetched(const std::string& key, Result<FetchedListing> fetched) {
+  if (!fetched) return OnFailed(key, std::move(fetched).error());
+  {
+    core::MutexLock lock(mu);
+    Dir& dir = FindOrMake(key);
+    unreachable_until = {};
+    if (fetched->bucket) bucket = std::move(fetched->bucket);
+    if (fetched->looked_for_bucket && !bucket) find_bucket_after = Now() + kBucketRetry;
+    Adopt(dir, *fetched);
+  }
+  Persist(key);
+  AnswerAll(key, std::nullopt);
+}
+
+void DirListings::State::Adopt(Dir& dir, FetchedListing& fetched) {
+  using Kind = FetchedListing::Kind;
+  dir.fresh_until = Now() + Jittered(options.ttl);
+  dir.presence = DirPresence::kPresent;
+  dir.in_index_looked = true;
+  if (fetched.kind == Kind::kNotModified && dir.listing != nullptr) return;
+  dir.taken_for_probing = false;
+  if (fetched.kind == Kind::kListing) {
+    SetListing(dir,
+               std::make_shared<const DirListing>(std::move(fetched.children), fetched.complete,
+                                                  std::move(fetched.validators)));
+    return;
+  }
+  SetListing(dir, NoListing());
+  if (fetched.kind == Kind::kNone) return;
+  dir.fresh_until = Now() + options.absent_ttl;
+  dir.presence = fetched.kind == Kind::kForbidden ? DirPresence::kForbidden : DirPresence::kAbsent;
+}
+
+// Writes only what has changed; no listing means no record. A refusal leaves the record as it is:
+// the credential may be at fault.
+void DirListings::State::Persist(const std::string& key) {
+  std::shared_ptr<const DirListing> listing;
+  uint64_t written = 0;
+  {
+    core::MutexLock lock(mu);
+    const Dir& dir = FindOrMake(key);
+    if (dir.presence == DirPresence::kForbidden) return;
+    listing = dir.listing;
+    written = dir.record_hash;
+  }
+  const std::string url = RecordUrl(key);
+  const bool none = listing == nullptr || listing == NoListing();
+  uint64_t hash = 0;
+  if (none) {
+    engine.store().DeleteName(NameTable::kNames, DirListingKey(url));
+  } else {
+    const std::string record = EncodeDirListing(*listing, url);
+    hash = core::Xxh3(record);
+    if (hash != written) engine.store().PutName(NameTable::kNames, DirListingKey(url), record);
+  }
+  core::MutexLock lock(mu);
+  FindOrMake(key).record_hash = hash;
+}
+
+void DirListings::State::OnFailed(const std::string& key, Error error) {
+  bool stale = false;
+  {
+    core::MutexLock lock(mu);
+    Dir& dir = FindOrMake(key);
+    if (MeansUnreachable(error)) unreachable_until = Now() + options.unreachable_ttl;
+    stale = HasStale(dir) && error.code != Code::kCancelled;
+  }
+  AnswerAll(key, stale ? std::nullopt : std::optional(std::move(error)));
+}
+
+// Ends the fetch: with the listing, or with the error.
+void DirListings::State::AnswerAll(const std::string& key, std::optional<Error> error) {
+  std::vector<Waiter> waiters;
+  GotDir got;
+  {
+    core::MutexLock lock(mu);
+    Dir& dir = FindOrMake(key);
+    dir.fetching = false;
+    dir.fetch = nullptr;
+    waiters.swap(dir.waiters);
+    got = GotOf(dir, Now());
+  }
+  for (Waiter& waiter : waiters) {
+    if (waiter.timer != core::kNoTimer) engine.scheduler().Cancel(waiter.timer);
+    waiter.done(error ? Result<GotDir>(*error) : Result<GotDir>(got));
+  }
+}
+
+DirListings::DirListings(DirListingsOptions options, core::Engine& engine, core::Scheduler& worker,
+                         core::Random& random)
+    : state_(std::make_shared<State>(std::move(options), engine, worker, random)) {}
+
+DirListings::~DirListings() { Stop(); }
+
+core::Url DirListings::UrlOf(std::string_view dir) const { return state_->UrlOf(dir); }
+
+KnownDir DirListings::Known(const std::string& key) {
+  state_->LoadFromIndex(key);
+  core::MutexLock lock(state_->mu);
+  const Dir& dir = state_->FindOrMake(key);
+  return {dir.listing, dir.listing != nullptr && state_->Now() < dir.fresh_until};
+}
+
+void DirListings::Get(const std::string& key, TimePoint deadline, GotDirDone done) {
+  state_->LoadFromIndex(key);
+  std::optional<Result<GotDir>> now;
+  bool start = false;
+  {
+    core::MutexLock lock(state_->mu);
+    Dir& dir = state_->FindOrMake(key);
+    const TimePoint time = state_->Now();
+    const bool leave_alone = State::HasStale(dir) && time < state_->unreachable_until;
+    if (state_->stopped) {
+      now = MakeError(Code::kCancelled, "the mount is stopping");
+    } else if (time < dir.fresh_until || leave_alone) {
+      now = state_->GotOf(dir, time);
+    } else if (dir.waiters.size() >= kMaxWaiters) {
+      now = MakeError(Code::kBusy, "too many wait for the listing of one directory");
+    } else {
+      state_->AddWaiter(key, dir, deadline, std::move(done));
+      start = !std::exchange(dir.fetching, true);
+    }
+  }
+  if (now) return done(std::move(*now));
+  if (start) state_->StartFetch(key);
+}
+
+void DirListings::RememberDirectory(const std::string& key) {
+  {
+    core::MutexLock lock(state_->mu);
+    auto& remembered = state_->remembered;
+    const TimePoint now = state_->Now();
+    if (remembered.size() >= kMaxRememberedDirectories) remembered.clear();
+    const bool known = remembered.contains(key);
+    remembered[key] = now + state_->Jittered(state_->options.ttl);
+    if (known) return;
+  }
+  // The index's lock may be held over a commit.
+  state_->worker.Post([state = state_, key] {
+    const std::string url = state->RecordUrl(key);
+    state->engine.store().PutName(NameTable::kNames, DirKindKey(url), EncodeDirKind(url));
+  });
+}
+
+bool DirListings::IsRememberedDirectory(const std::string& key) {
+  core::MutexLock lock(state_->mu);
+  const auto it = state_->remembered.find(key);
+  return it != state_->remembered.end() && state_->Now() < it->second;
+}
+
+bool DirListings::WasDirectory(const std::string& key) {
+  {
+    core::MutexLock lock(state_->mu);
+    if (state_->remembered.contains(key)) return true;
+  }
+  const std::string url = state_->RecordUrl(key);
+  auto& store = state_->engine.store();
+  const auto kind = store.GetName(NameTable::kNames, DirKindKey(url));
+  if (kind && DecodeDirKind(*kind, url)) return true;
+  const auto listing = Known(key).listing;
+  return listing != nullptr && listing != NoListing();
+}
+
+void DirListings::NoteUnreachable() {
+  core::MutexLock lock(state_->mu);
+  state_->unreachable_until = state_->Now() + state_->options.unreachable_ttl;
+}
+
+std::shared_ptr<const DirListing> DirListings::TakeForProbing(const std::string& key) {
+  core::MutexLock lock(state_->mu);
+  const auto it = state_->dirs.find(key);
+  if (it == state_->dirs.end() || it->second.listing == nullptr) return nullptr;
+  Dir& dir = it->second;
+  if (state_->Now() >= dir.fresh_until) return nullptr;
+  if (std::exchange(dir.taken_for_probing, true)) return nullptr;
+  return dir.listing;
+}
+
+void DirListings::Stop() {
+  std::vector<std::shared_ptr<ListingFetch>> fetches;
+  std::vector<Waiter> waiters;
+  {
+    core::MutexLock lock(state_->mu);
+    state_->stopped = true;
+    for (auto& [key, dir] : state_->dirs) {
+      if (dir.fetch != nullptr) fetches.push_back(dir.fetch);
+      for (Waiter& waiter : dir.waiters) waiters.push_back(std::move(waiter));
+      dir.waiters.clear();
+    }
+  }
+  for (const auto& fetch : fetches) fetch->Cancel();
+  for (Waiter& waiter : waiters) {
+    if (waiter.timer != core::kNoTimer) state_->engine.scheduler().Cancel(waiter.timer);
+    waiter.done(MakeError(Code::kCancelled, "the mount is stopping"));
+  }
+}
+
+}  // namespace dartfs::fs

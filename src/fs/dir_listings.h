@@ -1,0 +1,88 @@
+// DirListings: the listings of one mount's directories, in memory and in the index; fetched once
+// for all who ask, again after their time to live, and served stale while the origin can't be
+// reached.
+//
+// Directories are named by keys: the path from the root's URL, as on the wire, "" or ending in '/'.
+// Thread-safe. Completions run on the worker, a timer's thread, or the caller's stack.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "core/base/random.h"
+#include "core/base/scheduler.h"
+#include "core/base/url.h"
+#include "core/engine/engine.h"
+#include "fs/dir_listing.h"
+
+namespace dartfs::fs {
+
+struct DirListingsOptions {
+  core::Url root;  // its path ends in '/'; no query, no login
+  std::string authorization;
+  core::Duration ttl = std::chrono::seconds(60);             // of a listing, jittered by 20 %
+  core::Duration absent_ttl = std::chrono::seconds(1);       // of "no such directory"
+  core::Duration unreachable_ttl = std::chrono::seconds(5);  // stale listings served meanwhile
+  core::Duration fetch_timeout = std::chrono::seconds(60);   // of one listing, all its pages
+  size_t cached_entries = 1'000'000;                         // of all listings in memory together
+};
+
+// What is known of a directory without asking.
+struct KnownDir {
+  std::shared_ptr<const DirListing> listing;  // null when there is none
+  bool fresh = false;
+};
+
+// What the origin says of a directory's URL.
+enum class DirPresence : uint8_t { kPresent, kAbsent, kForbidden };
+struct GotDir {
+  std::shared_ptr<const DirListing>
+      listing;  // never null; empty, not complete: no listing to be had
+  DirPresence presence = DirPresence::kPresent;
+  bool fresh = false;  // false: the origin can't be reached, this is what was known
+};
+using GotDirDone = core::UniqueFunction<void(core::Result<GotDir>)>;
+
+class DirListings {
+ public:
+  // Engine and worker outlive what is under way: Stop first. `worker` may block on the local disk
+  // and take as long as parsing a listing does.
+  DirListings(DirListingsOptions options, core::Engine& engine, core::Scheduler& worker,
+              core::Random& random);
+  ~DirListings();
+
+  core::Url UrlOf(std::string_view dir) const;
+
+  // In memory, else in the index (reads the local disk).
+  KnownDir Known(const std::string& dir);
+
+  // The listing, fetched when it is not fresh. Errors: kDeadlineExceeded, kUnavailable and the
+  // like, and what HttpClient refuses, when there is no listing to fall back on; kCancelled after
+  // Stop.
+  void Get(const std::string& dir, core::TimePoint deadline, GotDirDone done);
+
+  // A directory that no listing names, found by looking it up: known for the time to live without
+  // asking, and in the index for when the origin is gone.
+  void RememberDirectory(const std::string& dir);
+  bool IsRememberedDirectory(const std::string& dir);  // within the time to live; no I/O
+  bool WasDirectory(const std::string& dir);           // ever; reads the index
+
+  // Somebody found the origin out of reach.
+  void NoteUnreachable();
+
+  // True once for each listing in memory that is fresh: its entries may be probed ahead.
+  std::shared_ptr<const DirListing> TakeForProbing(const std::string& dir);
+
+  // Cancels fetches, answers everyone. Twice is fine.
+  void Stop();
+
+ private:
+  struct State;
+  const std::shared_ptr<State> state_;
+};
+
+// That the origin may be back later: what was known is served meanwhile.
+bool MeansUnreachable(const core::Error& error);
+
+}  // namespace dartfs::fs

@@ -1,0 +1,66 @@
+// HttpNamespace: the names below one directory URL (DESIGN.md section 8; NAMES.md).
+//
+// List: the directory's listing, at most one request per directory and time to live; the last one
+// known, also over a restart, while the origin can't be reached. Where the origin has none, the
+// listing is empty and not complete, and names are found by looking them up.
+//
+// Lookup: a name listed as a directory costs no request while the listing is fresh; anything else
+// is opened through the engine. A redirect to the same path plus "/" means a directory. After a 404
+// the name plus "/" is tried, unless a fresh and complete listing lacks it. 401 and 403 are
+// kForbidden or kUnauthorized; an origin out of reach leaves what the index remembers, else its
+// error.
+//
+// A DirRef's key is the directory's path from the root, as on the wire, "" or ending in '/'.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "core/base/random.h"
+#include "core/base/scheduler.h"
+#include "core/engine/engine.h"
+#include "fs/dir_listings.h"
+#include "fs/namespace.h"
+
+namespace dartfs::fs {
+
+struct HttpNamespaceOptions {
+  core::Url root;             // "/" is added where it does not end so; a login in it is not used
+  std::string authorization;  // for listings and opens, as in core::OpenOptions
+  core::Duration ttl = std::chrono::seconds(60);  // of listings and of versions
+  bool immutable = false;                         // as in core::OpenOptions
+};
+
+class HttpNamespace final : public Namespace {
+ public:
+  // kInvalidArgument: the URL has a query (names could not be appended to it). Asks nobody. Engine,
+  // worker and random outlive the namespace and what it began: Stop, then stop the engine. Tasks of
+  // `worker` read and write the index and parse listings: give it one thread of its own.
+  static core::Result<std::unique_ptr<HttpNamespace>> Create(HttpNamespaceOptions options,
+                                                             core::Engine& engine,
+                                                             core::Scheduler& worker,
+                                                             core::Random& random);
+  ~HttpNamespace() override;
+
+  DirRef Root() const override { return {}; }
+  void Lookup(const DirRef& dir, std::string_view name, core::TimePoint deadline,
+              LookupDone done) override;
+  void List(const DirRef& dir, core::TimePoint deadline, ListDone done) override;
+  void ProbeAhead(const DirRef& dir) override;
+  core::Result<core::Url> UrlOf(const DirRef& dir, std::string_view name) const override;
+  core::Result<DirRef> DirOf(const DirRef& dir, std::string_view name) const override;
+
+  // Cancels listings (their callers get kCancelled) and probing. Twice is fine.
+  void Stop();
+
+ private:
+  struct State;
+  class LookupOp;
+  class ProbeRun;
+  explicit HttpNamespace(std::shared_ptr<State> state) : state_(std::move(state)) {}
+
+  const std::shared_ptr<State> state_;
+};
+
+}  // namespace dartfs::fs

@@ -1,0 +1,648 @@
+// Names and listings against a scripted HTTP client and engine; time by hand.
+#include "fs/http_namespace.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+
+#include "core/engine/object.h"
+#include "fake/fake_engine.h"
+#include "fake/fake_http_client.h"
+#include "fake/manual_scheduler.h"
+#include "fake/seeded_random.h"
+
+namespace dartfs::fs {
+namespace {
+
+using core::Code;
+using core::FakeHttpClient;
+using core::Result;
+using std::chrono::seconds;
+
+std::string Index(const std::vector<std::string>& hrefs) {
+  std::string page = "<html><head><title>Index of /</title></head><body><a href=\"../\">../</a>";
+  for (const std::string& href : hrefs) page += "<a href=\"" + href + "\">x</a>\n";
+  return page + "</body></html>";
+}
+
+class HttpNamespaceTest : public ::testing::Test {
+ protected:
+  HttpNamespaceTest() { Mount("http://h/d/"); }
+  ~HttpNamespaceTest() override {
+    names_.reset();
+    http_.Stop();
+    scheduler_.RunReady();
+  }
+
+  void Mount(const std::string& root) {
+    names_.reset();
+    HttpNamespaceOptions options;
+    options.root = core::ParseUrl(root).value();
+    options.authorization = "Basic abc";
+    auto made = HttpNamespace::Create(std::move(options), engine_, scheduler_, random_);
+    ASSERT_TRUE(made) << made.error().ToString();
+    names_ = std::move(made).value();
+  }
+
+  core::TimePoint In(core::Duration d) { return scheduler_.clock().Now() + d; }
+
+  // What a call has come to; the call under test may complete at any time.
+  template <typename T>
+  struct Pending {
+    std::shared_ptr<std::optional<Result<T>>> result = std::make_shared<std::optional<Result<T>>>();
+    bool done() const { return result->has_value(); }
+    Result<T>& operator*() { return **result; }
+    Result<T>* operator->() { return &**result; }
+  };
+  Pending<Found> Lookup(const std::string& name, const DirRef& dir = {},
+                        core::Duration within = seconds(30)) {
+    Pending<Found> pending;
+    names_->Lookup(dir, name, In(within), [result = pending.result](Result<Found> found) {
+      ASSERT_FALSE(result->has_value());
+      *result = std::move(found);
+    });
+    scheduler_.RunReady();
+    return pending;
+  }
+  using ListingPtr = std::shared_ptr<const Listing>;
+  Pending<ListingPtr> List(const DirRef& dir = {}, core::Duration within = seconds(30)) {
+    Pending<ListingPtr> pending;
+    names_->List(dir, In(within), [result = pending.result](Result<ListingPtr> listing) {
+      ASSERT_FALSE(result->has_value());
+      *result = std::move(listing);
+    });
+    scheduler_.RunReady();
+    return pending;
+  }
+
+  void Answer(const std::string& url, int status, std::vector<core::HttpHeader> headers,
+              const std::string& body, const std::string& effective = "") {
+    auto call = http_.TryTake();
+    ASSERT_NE(call, nullptr) << "no request; wanted " << url;
+    EXPECT_EQ(call->request().url, url);
+    EXPECT_EQ(call->request().authorization, "Basic abc");
+    if (call->Head(status, std::move(headers), effective) && call->Body(body)) call->Done();
+    scheduler_.RunReady();
+  }
+  void AnswerIndex(const std::string& url, const std::vector<std::string>& hrefs) {
+    Answer(url, 200, {{"Content-Type", "text/html"}}, Index(hrefs));
+  }
+  void AnswerStatus(const std::string& url, int status) {
+    Answer(url, status, {{"Content-Type", "text/html"}}, "<html>no</html>");
+  }
+  void AnswerFailure(Code code = Code::kUnavailable) {
+    auto call = http_.TryTake();
+    ASSERT_NE(call, nullptr);
+    call->Done(core::MakeError(code, "scripted"));
+    scheduler_.RunReady();
+  }
+  // Makes the root's listing known.
+  void ListRoot(const std::vector<std::string>& hrefs) {
+    auto listing = List();
+    AnswerIndex("http://h/d/", hrefs);
+    ASSERT_TRUE(listing.done() && *listing);
+  }
+  static std::string NamesOf(const ListingPtr& listing) {
+    std::string names;
+    for (const ListedEntry& entry : listing->entries) {
+      names += entry.name + (entry.kind == EntryKind::kDirectory ? "/ " : " ");
+    }
+    return names;
+  }
+  void ExpectError(Pending<Found>& found, Code code) {
+    ASSERT_TRUE(found.done());
+    ASSERT_FALSE(*found);
+    EXPECT_EQ(found->error().code, code) << found->error().ToString();
+  }
+  void ExpectFile(Pending<Found>& found, const std::string& url) {
+    ASSERT_TRUE(found.done());
+    ASSERT_TRUE(*found) << found->error().ToString();
+    EXPECT_EQ((*found)->kind, EntryKind::kFile);
+    EXPECT_EQ((*found)->url->ToString(), url);
+    EXPECT_NE((*found)->object, nullptr);
+  }
+  void ExpectDir(Pending<Found>& found, const std::string& key) {
+    ASSERT_TRUE(found.done());
+    ASSERT_TRUE(*found) << found->error().ToString();
+    EXPECT_EQ((*found)->kind, EntryKind::kDirectory);
+    EXPECT_EQ((*found)->dir.key, key);
+  }
+
+  core::ManualScheduler scheduler_;
+  core::SeededRandom random_{7};
+  FakeHttpClient http_{&scheduler_};
+  core::FakeEngine engine_{http_, scheduler_};
+  std::unique_ptr<HttpNamespace> names_;
+};
+
+TEST_F(HttpNamespaceTest, MountingAsksNobodyAndRefusesAQuery) {
+  EXPECT_EQ(http_.started(), 0U);
+  HttpNamespaceOptions options;
+  options.root = core::ParseUrl("http://h/d/?token=secret").value();
+  const auto refused = HttpNamespace::Create(std::move(options), engine_, scheduler_, random_);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kInvalidArgument);
+  EXPECT_EQ(refused.error().context.find("secret"), std::string::npos);
+  Mount("http://user:pw@h/d");
+  auto listing = List();
+  AnswerIndex("http://h/d/", {});
+  EXPECT_TRUE(*listing);
+}
+
+TEST_F(HttpNamespaceTest, ListsOnceForAllWhoAskAndWithinTheTtl) {
+  auto first = List();
+  auto second = List();
+  EXPECT_EQ(http_.started(), 1U);
+  AnswerIndex("http://h/d/", {"b", "a%281%29", "sub/"});
+  ASSERT_TRUE(first.done() && second.done());
+  EXPECT_EQ(NamesOf(**first), "a(1) b sub/ ");
+  EXPECT_TRUE((**first)->complete);
+  EXPECT_EQ(**first, **second);
+  scheduler_.Advance(seconds(47));
+  auto third = List();
+  ASSERT_TRUE(third.done());
+  scheduler_.Advance(seconds(26));  // 73 s: beyond the longest jitter
+  auto fourth = List();
+  EXPECT_FALSE(fourth.done());
+  AnswerIndex("http://h/d/", {"c"});
+  EXPECT_EQ(NamesOf(**fourth), "c ");
+}
+
+TEST_F(HttpNamespaceTest, RevalidatesWithValidators) {
+  auto first = List();
+  Answer("http://h/d/", 200, {{"Content-Type", "text/html"}, {"ETag", "\"v1\""}}, Index({"a"}));
+  scheduler_.Advance(seconds(80));
+  auto second = List();
+  auto call = http_.Take();
+  EXPECT_EQ(call->Header("If-None-Match"), "\"v1\"");
+  call->Head(304, {});
+  call->Done();
+  scheduler_.RunReady();
+  ASSERT_TRUE(second.done());
+  EXPECT_EQ(NamesOf(**second), "a ");
+  EXPECT_TRUE(List().done());
+}
+
+TEST_F(HttpNamespaceTest, WhatIsNoListingIsEmptyAndNotComplete) {
+  struct Row {
+    int status;
+    std::string type;
+  };
+  for (const Row& row : {Row{403, "text/html"}, Row{404, "text/html"}, Row{200, "image/png"},
+                         Row{200, "application/json"}, Row{400, ""}}) {
+    SCOPED_TRACE(std::to_string(row.status) + row.type);
+    scheduler_.Advance(seconds(80));
+    auto listing = List();
+    auto call = http_.Take();
+    if (call->Head(row.status, {{"Content-Type", row.type}}) && call->Body("{}")) call->Done();
+    scheduler_.RunReady();
+    ASSERT_TRUE(listing.done());
+    ASSERT_TRUE(*listing) << listing->error().ToString();
+    EXPECT_TRUE((**listing)->entries.empty());
+    EXPECT_FALSE((**listing)->complete);
+  }
+}
+
+TEST_F(HttpNamespaceTest, AnOrdinaryPageIsListedButNotComplete) {
+  auto listing = List();
+  Answer("http://h/d/", 200, {{"Content-Type", "text/html"}}, "<a href=disk.img>get it</a>");
+  EXPECT_EQ(NamesOf(**listing), "disk.img ");
+  EXPECT_FALSE((**listing)->complete);
+}
+
+TEST_F(HttpNamespaceTest, RedirectedListingsKeepTheirChildrenHere) {
+  auto listing = List();
+  Answer("http://h/d/", 200, {{"Content-Type", "text/html"}},
+         "<title>Index of</title><a href=/mirror/7/a>a</a><a href=/d/b>b</a><a href=c>c</a>",
+         "http://other/mirror/7/");
+  EXPECT_EQ(NamesOf(**listing), "a c ");
+  engine_.AddFile("http://h/d/a", {.size = 1});
+  auto found = Lookup("a");
+  ExpectFile(found, "http://h/d/a");
+}
+
+TEST_F(HttpNamespaceTest, ALoginPageIsNoListing) {
+  auto listing = List();
+  Answer("http://h/d/", 200, {{"Content-Type", "text/html"}}, "<a href=/signup>x</a>",
+         "http://h/login");
+  EXPECT_TRUE((**listing)->entries.empty());
+}
+
+TEST_F(HttpNamespaceTest, StaleListingsAreServedWhileTheOriginIsGone) {
+  ListRoot({"a", "sub/"});
+  scheduler_.Advance(seconds(80));
+  auto stale = List();
+  AnswerFailure();
+  EXPECT_EQ(NamesOf(**stale), "a sub/ ");
+  // Left alone for a moment, then asked again.
+  EXPECT_TRUE(List().done());
+  EXPECT_EQ(http_.waiting(), 0U);
+  scheduler_.Advance(seconds(6));
+  auto again = List();
+  AnswerStatus("http://h/d/", 503);
+  EXPECT_EQ(NamesOf(**again), "a sub/ ");
+}
+
+TEST_F(HttpNamespaceTest, FailuresWithoutAListingAreErrorsAndNotRemembered) {
+  auto first = List();
+  AnswerFailure();
+  ASSERT_TRUE(first.done());
+  ASSERT_FALSE(*first);
+  EXPECT_EQ(first->error().code, Code::kUnavailable);
+  auto second = List();
+  EXPECT_FALSE(second.done());
+  AnswerStatus("http://h/d/", 500);
+  ASSERT_FALSE(*second);
+  EXPECT_EQ(second->error().code, Code::kUnavailable);
+  auto third = List();
+  AnswerIndex("http://h/d/", {"a"});
+  EXPECT_TRUE(*third);
+}
+
+TEST_F(HttpNamespaceTest, DeadlinesEndTheWaitNotTheFetch) {
+  auto impatient = List({}, seconds(1));
+  auto patient = List({}, seconds(50));
+  scheduler_.Advance(seconds(2));
+  ASSERT_TRUE(impatient.done());
+  ASSERT_FALSE(*impatient);
+  EXPECT_EQ(impatient->error().code, Code::kDeadlineExceeded);
+  EXPECT_FALSE(patient.done());
+  AnswerIndex("http://h/d/", {"a"});
+  EXPECT_TRUE(*patient);
+}
+
+TEST_F(HttpNamespaceTest, ListingsOutliveARestart) {
+  ListRoot({"a%281%29", "sub/"});
+  Mount("http://h/d/");
+  auto listing = List();
+  AnswerFailure();
+  ASSERT_TRUE(*listing);
+  EXPECT_EQ(NamesOf(**listing), "a(1) sub/ ");
+  EXPECT_EQ(names_->UrlOf({}, "a(1)")->ToString(), "http://h/d/a%281%29");
+  auto sub = Lookup("sub");
+  ExpectDir(sub, "sub/");
+}
+
+TEST_F(HttpNamespaceTest, UnchangedListingsAreWrittenOnce) {
+  ListRoot({"a"});
+  EXPECT_EQ(engine_.store().puts(), 1U);
+  scheduler_.Advance(seconds(80));
+  ListRoot({"a"});
+  EXPECT_EQ(engine_.store().puts(), 1U);
+  scheduler_.Advance(seconds(80));
+  ListRoot({"b"});
+  EXPECT_EQ(engine_.store().puts(), 2U);
+  scheduler_.Advance(seconds(80));
+  auto gone = List();
+  AnswerStatus("http://h/d/", 404);
+  EXPECT_EQ(engine_.store().names(), 0U);
+}
+
+TEST_F(HttpNamespaceTest, ARefusalDoesNotEraseWhatTheIndexRemembers) {
+  ListRoot({"a"});
+  scheduler_.Advance(seconds(80));
+  auto refused = List();
+  AnswerStatus("http://h/d/", 403);
+  EXPECT_TRUE((**refused)->entries.empty());
+  EXPECT_EQ(engine_.store().names(), 1U);
+}
+
+TEST_F(HttpNamespaceTest, LookupOfAListedDirectoryCostsNothing) {
+  ListRoot({"sub/", "a"});
+  auto found = Lookup("sub");
+  ExpectDir(found, "sub/");
+  EXPECT_EQ((*found)->url->ToString(), "http://h/d/sub/");
+  EXPECT_EQ(engine_.opens(), 0U);
+  EXPECT_EQ(http_.waiting(), 0U);
+}
+
+TEST_F(HttpNamespaceTest, LookupInAStaleListingRenewsIt) {
+  ListRoot({"sub/", "x/"});
+  engine_.AddFile("http://h/d/x", {.size = 1});
+  scheduler_.Advance(seconds(80));
+  auto sub = Lookup("sub");
+  auto x = Lookup("x");
+  EXPECT_FALSE(sub.done());
+  AnswerIndex("http://h/d/", {"sub/", "x"});
+  ExpectDir(sub, "sub/");
+  ExpectFile(x, "http://h/d/x");
+}
+
+TEST_F(HttpNamespaceTest, LookupOfFilesGoesThroughTheEngine) {
+  engine_.AddFile("http://h/d/a%20b", {.size = 5, .last_modified = 77});
+  auto found = Lookup("a b");
+  ExpectFile(found, "http://h/d/a%20b");
+  EXPECT_EQ((*found)->mtime, 77);
+  EXPECT_EQ(http_.started(), 0U);
+  EXPECT_EQ(engine_.last_options().authorization, "Basic abc");
+  EXPECT_EQ(engine_.last_options().ttl, seconds(60));
+}
+
+TEST_F(HttpNamespaceTest, TheListingsSpellingIsWhatIsAskedFor) {
+  ListRoot({"a%2bb", "c%2Bd/"});
+  engine_.AddFile("http://h/d/a%2bb", {.size = 5});
+  auto found = Lookup("a+b");
+  ExpectFile(found, "http://h/d/a%2bb");
+  auto dir = Lookup("c+d");
+  ExpectDir(dir, "c%2Bd/");
+}
+
+TEST_F(HttpNamespaceTest, ARedirectToTheNamePlusSlashIsADirectory) {
+  engine_.Fail("http://h/d/sub", Code::kIsDirectory);
+  auto found = Lookup("sub");
+  ExpectDir(found, "sub/");
+  EXPECT_EQ(http_.started(), 0U);
+  // Remembered for the time to live, and in the index.
+  auto again = Lookup("sub");
+  ExpectDir(again, "sub/");
+  EXPECT_EQ(engine_.Opens("http://h/d/sub"), 1U);
+  Mount("http://h/d/");
+  engine_.Fail("http://h/d/sub", Code::kUnavailable);
+  auto offline = Lookup("sub");
+  ExpectDir(offline, "sub/");
+}
+
+TEST_F(HttpNamespaceTest, After404TheNamePlusSlashIsTriedOnce) {
+  auto dir = Lookup("sub");
+  AnswerIndex("http://h/d/sub/", {"x"});
+  ExpectDir(dir, "sub/");
+  // Its listing has come with it.
+  EXPECT_TRUE(List({"sub/"}).done());
+
+  auto absent = Lookup("nope");
+  AnswerStatus("http://h/d/nope/", 404);
+  ExpectError(absent, Code::kNotFound);
+  auto refused = Lookup("dir403");
+  AnswerStatus("http://h/d/dir403/", 403);
+  ExpectError(refused, Code::kNotFound);
+  auto unreachable = Lookup("later");
+  AnswerFailure();
+  ExpectError(unreachable, Code::kUnavailable);
+}
+
+TEST_F(HttpNamespaceTest, ACompleteFreshListingSettlesA404) {
+  ListRoot({"a"});
+  auto absent = Lookup("nope");
+  ExpectError(absent, Code::kNotFound);
+  EXPECT_EQ(engine_.Opens("http://h/d/nope"), 1U);
+  EXPECT_EQ(http_.waiting(), 0U);
+  // What it does not list may still be there.
+  engine_.AddFile("http://h/d/.hidden", {.size = 1});
+  auto hidden = Lookup(".hidden");
+  ExpectFile(hidden, "http://h/d/.hidden");
+}
+
+TEST_F(HttpNamespaceTest, AbsenceIsAskedAgainAfterASecond) {
+  auto absent = Lookup("nope");
+  AnswerStatus("http://h/d/nope/", 404);
+  auto at_once = Lookup("nope");
+  ExpectError(at_once, Code::kNotFound);
+  scheduler_.Advance(std::chrono::milliseconds(1100));
+  auto later = Lookup("nope");
+  AnswerIndex("http://h/d/nope/", {});
+  ExpectDir(later, "nope/");
+}
+
+TEST_F(HttpNamespaceTest, ErrorsPassAsTheyAre) {
+  for (const Code code : {Code::kForbidden, Code::kUnauthorized, Code::kUnavailable,
+                          Code::kDeadlineExceeded, Code::kBadResponse, Code::kTooLarge}) {
+    engine_.Fail("http://h/d/x", code);
+    auto found = Lookup("x");
+    ExpectError(found, code);
+  }
+  EXPECT_EQ(http_.started(), 0U);
+}
+
+TEST_F(HttpNamespaceTest, UnreachableIsNotAbsent) {
+  ListRoot({"sub/", "a"});
+  scheduler_.Advance(seconds(80));
+  engine_.FailOthers(Code::kUnavailable);
+  auto sub = Lookup("sub");
+  AnswerFailure();
+  ExpectDir(sub, "sub/");
+  auto file = Lookup("a");
+  ExpectError(file, Code::kUnavailable);
+}
+
+TEST_F(HttpNamespaceTest, LongNamesAreFilesAlways) {
+  engine_.AddFile("http://h/d/sub/x?v=1", {.size = 1});
+  auto found = Lookup("sub%2Fx%3Fv=1");
+  ExpectFile(found, "http://h/d/sub/x?v=1");
+  engine_.Fail("http://h/d/sub/y", Code::kIsDirectory);
+  auto dir = Lookup("sub%2Fy");
+  ExpectError(dir, Code::kIsDirectory);
+  auto absent = Lookup("sub%2Fz");
+  ExpectError(absent, Code::kNotFound);
+  EXPECT_EQ(http_.started(), 0U);
+}
+
+TEST_F(HttpNamespaceTest, NamesThatAreNoneAreNotFound) {
+  for (const char* name : {"..", "%=..", "..%2F..%2Fsecret", "%=abc", "a/b", ""}) {
+    auto found = Lookup(name);
+    ExpectError(found, Code::kNotFound);
+  }
+  EXPECT_EQ(engine_.opens(), 0U);
+  auto badly = Lookup("x", {"../"});
+  ExpectError(badly, Code::kInvalidArgument);
+  auto long_dir = Lookup(std::string(255, 'x'), {std::string(16300, 'y') + "/"});
+  ExpectError(long_dir, Code::kNotFound);
+}
+
+TEST_F(HttpNamespaceTest, DigestedNamesNeedTheListing) {
+  const std::string segment = std::string(300, 'x') + ".img";
+  ListRoot({segment});
+  engine_.AddFile("http://h/d/" + segment, {.size = 1});
+  std::string name;
+  {
+    auto listing = List();
+    name = (**listing)->entries.at(0).name;
+  }
+  auto found = Lookup(name);
+  ExpectFile(found, "http://h/d/" + segment);
+  // Without it, it is fetched first.
+  Mount("http://h/e/");
+  engine_.AddFile("http://h/e/" + segment, {.size = 1});
+  auto fresh = Lookup(name);
+  AnswerIndex("http://h/e/", {segment});
+  ExpectFile(fresh, "http://h/e/" + segment);
+  auto wrong = Lookup("%~00112233445566778899aabbccddeeff.img");
+  ExpectError(wrong, Code::kNotFound);
+}
+
+TEST_F(HttpNamespaceTest, UrlsAndDirectoriesWithoutAsking) {
+  ListRoot({"a%2bb", "sub/"});
+  EXPECT_EQ(names_->UrlOf({}, "a+b")->ToString(), "http://h/d/a%2bb");
+  EXPECT_EQ(names_->UrlOf({"sub/"}, "x y")->ToString(), "http://h/d/sub/x%20y");
+  EXPECT_EQ(names_->UrlOf({}, "x%3Fq")->ToString(), "http://h/d/x?q");
+  EXPECT_EQ(names_->DirOf({}, "sub")->key, "sub/");
+  EXPECT_EQ(names_->DirOf({"sub/"}, "x y")->key, "sub/x%20y/");
+  EXPECT_EQ(names_->DirOf({}, "a+b").error().code, Code::kNotFound);
+  EXPECT_EQ(names_->DirOf({}, "x%2Fy").error().code, Code::kNotFound);
+  EXPECT_EQ(http_.waiting(), 0U);
+}
+
+TEST_F(HttpNamespaceTest, ProbesAheadSixteenAtOnceOncePerListing) {
+  std::vector<std::string> hrefs{"sub/"};
+  for (int i = 0; i < 40; ++i) hrefs.push_back("f" + std::to_string(100 + i));
+  ListRoot(hrefs);
+  engine_.AddFile("http://h/d/f100", {.size = 1, .cached = true});
+  engine_.Hold();
+  names_->ProbeAhead({});
+  EXPECT_EQ(engine_.opens(), 16U);
+  EXPECT_EQ(engine_.Opens("http://h/d/f100"), 0U);
+  names_->ProbeAhead({});
+  EXPECT_EQ(engine_.opens(), 16U);
+  engine_.Release();
+  EXPECT_EQ(engine_.opens(), 39U);
+  EXPECT_EQ(engine_.Opens("http://h/d/sub"), 0U);
+  names_->ProbeAhead({});
+  EXPECT_EQ(engine_.opens(), 39U);
+}
+
+TEST_F(HttpNamespaceTest, ProbingEndsWhenTheOriginIsOutOfReach) {
+  std::vector<std::string> hrefs;
+  for (int i = 0; i < 40; ++i) hrefs.push_back("f" + std::to_string(100 + i));
+  ListRoot(hrefs);
+  engine_.FailOthers(Code::kUnavailable);
+  names_->ProbeAhead({});
+  EXPECT_EQ(engine_.opens(), 3U);
+}
+
+TEST_F(HttpNamespaceTest, ProbingIsBoundedPerListing) {
+  std::vector<std::string> hrefs;
+  for (int i = 0; i < 5000; ++i) hrefs.push_back("f" + std::to_string(i));
+  ListRoot(hrefs);
+  names_->ProbeAhead({});
+  EXPECT_EQ(engine_.opens(), 4096U);
+}
+
+TEST_F(HttpNamespaceTest, StopAnswersEveryone) {
+  auto listing = List();
+  auto found = Lookup("x");  // waits for "x/"
+  EXPECT_EQ(http_.started(), 2U);
+  names_->Stop();
+  names_->Stop();
+  ASSERT_TRUE(listing.done() && found.done());
+  EXPECT_EQ(listing->error().code, Code::kCancelled);
+  ExpectError(found, Code::kCancelled);
+  scheduler_.RunReady();
+  for (const auto& call : http_.all()) EXPECT_TRUE(call->done());
+  auto after = List();
+  ASSERT_TRUE(after.done());
+  EXPECT_EQ(after->error().code, Code::kCancelled);
+}
+
+TEST_F(HttpNamespaceTest, AListingLargerThanTheLimitIsCut) {
+  auto listing = List();
+  auto call = http_.Take();
+  ASSERT_TRUE(call->Head(200, {{"Content-Type", "text/html"}}));
+  ASSERT_TRUE(call->Body(Index({"a"})));
+  const std::string filler(size_t{1} << 20, ' ');
+  int pieces = 0;
+  while (!call->done()) {
+    ASSERT_LT(++pieces, 20);
+    (void)call->Body(filler);
+  }
+  scheduler_.RunReady();
+  ASSERT_TRUE(*listing);
+  EXPECT_EQ(NamesOf(**listing), "a ");
+  EXPECT_FALSE((**listing)->complete);
+}
+
+std::string S3Page(const std::string& prefix, const std::string& entries,
+                   const std::string& next = "") {
+  std::string page = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<ListBucketResult><Prefix>" +
+                     prefix + "</Prefix><EncodingType>url</EncodingType>";
+  if (!next.empty()) {
+    page += "<IsTruncated>true</IsTruncated><NextContinuationToken>" + next +
+            "</NextContinuationToken>";
+  }
+  return page + entries + "</ListBucketResult>";
+}
+std::string S3Key(const std::string& key) {
+  return "<Contents><Key>" + key + "</Key><Size>3</Size></Contents>";
+}
+std::string S3Prefix(const std::string& prefix) {
+  return "<CommonPrefixes><Prefix>" + prefix + "</Prefix></CommonPrefixes>";
+}
+const std::string kList = "?list-type=2&delimiter=%2F&encoding-type=url&prefix=";
+
+class S3NamespaceTest : public HttpNamespaceTest {
+ protected:
+  void AnswerXml(const std::string& url, const std::string& body, int status = 200) {
+    Answer(url, status, {{"Content-Type", "application/xml"}}, body);
+  }
+  const std::string kNoSuchKey = "<?xml version=\"1.0\"?>\n<Error><Code>NoSuchKey</Code></Error>";
+};
+
+TEST_F(S3NamespaceTest, ABucketAsTheMountsRoot) {
+  Mount("http://b/");
+  auto root = List();
+  AnswerXml("http://b/", S3Page("", S3Key("deep/x/y") + S3Key("z")));
+  AnswerXml("http://b/" + kList, S3Page("", S3Key("a%2Bb"), "t/1"));
+  AnswerXml("http://b/" + kList + "&continuation-token=t%2F1",
+            S3Page("", S3Key("z") + S3Prefix("deep/")));
+  ASSERT_TRUE(root.done() && *root);
+  EXPECT_EQ(NamesOf(**root), "a+b deep/ z ");
+  EXPECT_EQ((**root)->entries[0].size, 3U);
+  EXPECT_TRUE((**root)->complete);
+  EXPECT_EQ(names_->UrlOf({}, "a+b")->ToString(), "http://b/a%2Bb");
+  // From now on there is no plain request.
+  auto deep = List({"deep/"});
+  AnswerXml("http://b/" + kList + "deep%2F", S3Page("deep/", S3Prefix("deep/x/")));
+  EXPECT_EQ(NamesOf(**deep), "x/ ");
+}
+
+TEST_F(S3NamespaceTest, APrefixInVirtualHostStyle) {
+  Mount("http://b/p%20q/");
+  auto root = List();
+  AnswerXml("http://b/p%20q/", kNoSuchKey, 404);
+  AnswerXml("http://b/" + kList + "p%20q%2F", S3Page("p+q/", S3Key("p+q/a")));
+  ASSERT_TRUE(root.done() && *root);
+  EXPECT_EQ(NamesOf(**root), "a ");
+}
+
+TEST_F(S3NamespaceTest, APrefixInPathStyle) {
+  Mount("http://h/bucket/p/");
+  auto root = List();
+  AnswerXml("http://h/bucket/p/", kNoSuchKey, 404);
+  AnswerXml("http://h/" + kList + "bucket%2Fp%2F", kNoSuchKey, 403);
+  AnswerXml("http://h/bucket/" + kList + "p%2F", S3Page("p/", S3Key("p/a")));
+  ASSERT_TRUE(root.done() && *root);
+  EXPECT_EQ(NamesOf(**root), "a ");
+}
+
+TEST_F(S3NamespaceTest, ABucketThatMayNotBeListed) {
+  Mount("http://h/bucket/p/");
+  auto root = List();
+  AnswerXml("http://h/bucket/p/", kNoSuchKey, 403);
+  AnswerXml("http://h/" + kList + "bucket%2Fp%2F", kNoSuchKey, 403);
+  AnswerXml("http://h/bucket/" + kList + "p%2F", kNoSuchKey, 403);
+  ASSERT_TRUE(root.done() && *root);
+  EXPECT_TRUE((**root)->entries.empty());
+  EXPECT_FALSE((**root)->complete);
+  // It is not looked for again at once.
+  scheduler_.Advance(seconds(2));
+  auto again = List();
+  AnswerXml("http://h/bucket/p/", kNoSuchKey, 403);
+  EXPECT_TRUE(again.done());
+}
+
+TEST_F(S3NamespaceTest, DirectoriesAreWhatHasSomethingInIt) {
+  Mount("http://b/");
+  auto root = List();
+  AnswerXml("http://b/", S3Page("", ""));
+  AnswerXml("http://b/" + kList, S3Page("", ""));
+  EXPECT_TRUE((**root)->complete);
+  scheduler_.Advance(seconds(80));
+  auto absent = Lookup("nope");
+  AnswerXml("http://b/" + kList + "nope%2F", S3Page("nope/", ""));
+  ExpectError(absent, Code::kNotFound);
+  auto dir = Lookup("sub");
+  AnswerXml("http://b/" + kList + "sub%2F", S3Page("sub/", S3Key("sub/x")));
+  ExpectDir(dir, "sub/");
+}
+
+}  // namespace
+}  // namespace dartfs::fs
