@@ -8,8 +8,8 @@
 // the blocks); record deleted and committed -> hole punched or file unlinked. Granules are checked
 // against their XXH3-64 the first time they are used after a start; one that fails drops its block,
 // is counted, and the read ends with kCorrupt (a miss for the caller, never an error for a reader).
-// Anything the disk refuses (ENOSPC, EIO) puts the store in bypass: writes end with kNoSpace, reads of
-// what is held go on; a retry now and then ends it.
+// Anything the disk refuses (ENOSPC, EIO) puts the store in bypass: writes end with kNoSpace, reads
+// of what is held go on; a retry now and then ends it.
 //
 // Thread-safe. "Blocking" means local disk only.
 #pragma once
@@ -30,14 +30,14 @@
 
 namespace dartfs::core {
 
-// What the index remembers of an object version. `kind`, `id`, `version` are compared in full when a
-// record is opened (the key is only a hash).
+// What the index remembers of an object version. `kind`, `id`, `version` are compared in full when
+// a record is opened (the key is only a hash).
 struct ObjectMeta {
-  char kind = 'u';           // 'u' local ID, 'd' digest (with origin part while unverified)
-  std::string id;            // IDENTITY.md's ID, origin part included where it belongs to the key
-  std::string version;       // IDENTITY.md's version text
-  uint64_t size = 0;         // bytes
-  std::string etag;          // as sent, empty when absent
+  char kind = 'u';             // 'u' local ID, 'd' digest (with origin part while unverified)
+  std::string id;              // IDENTITY.md's ID, origin part included where it belongs to the key
+  std::string version;         // IDENTITY.md's version text
+  uint64_t size = 0;           // bytes
+  std::string etag;            // as sent, empty when absent
   int64_t last_modified = -1;  // seconds since the epoch, -1 when absent
   std::string content_type;
   bool volatile_version = false;  // unversioned: forgotten at the next start
@@ -71,18 +71,18 @@ class BlockPin {
 
 struct StoreStats {
   uint64_t limit_bytes = 0;
-  uint64_t used_bytes = 0;       // bytes of present blocks
+  uint64_t used_bytes = 0;  // bytes of present blocks
   uint64_t blocks = 0;
   uint64_t objects = 0;
-  uint64_t commit_seq = 0;       // of the last durable commit; grows over restarts
-  uint64_t pending_blocks = 0;   // present, not yet durable
+  uint64_t commit_seq = 0;      // of the last durable commit; grows over restarts
+  uint64_t pending_blocks = 0;  // present, not yet durable
   uint64_t evicted_blocks = 0;
   uint64_t corrupt_granules = 0;
   uint64_t corrupt_records = 0;
   uint64_t write_errors = 0;
   bool bypass = false;
   std::string bypass_reason;
-  std::string disk_io;           // DiskIo::Describe
+  std::string disk_io;  // DiskIo::Describe
 };
 
 struct StoreOptions {
@@ -92,51 +92,65 @@ struct StoreOptions {
   Duration commit_interval = std::chrono::milliseconds(500);
   uint64_t commit_bytes = uint64_t{64} << 20;  // or after so many unsynced bytes
   Duration bypass_retry = std::chrono::seconds(5);
-  size_t open_files = 512;  // descriptors of idle objects are closed beyond this
+  size_t open_files = 512;  // objects whose files stay open; idle ones are closed beyond this
+  // Of the file system's bytes and inodes, left to others: below it the store evicts its own
+  // blocks, then goes into bypass. 0: none. Not asked of file systems that do not tell their size.
+  double reserve_fraction = 0.05;
+  uint64_t index_map_bytes = uint64_t{64} << 30;  // virtual: how far the index may grow
 };
 
 class Store {
  public:
   virtual ~Store() = default;
 
-  // Creates the directory (0700) where it is absent; takes the lock. Errors: kBusy (locked by a live
-  // node; the context names its PID), kUnsupported (another format version; NFS, CIFS or FUSE below),
-  // kIo. An index that can't be opened, or during whose opening two starts in a row died, is set
-  // aside (index.bad-<n>) and the cache begins empty. Blocking. `io` and `scheduler` outlive the store.
+  // Creates the directory (0700) where it is absent; takes the lock. Errors: kBusy (locked by a
+  // live node; the context names its PID), kUnsupported (another format version; NFS, CIFS or FUSE
+  // below), kIo. An index that can't be opened, or during whose opening two starts in a row died,
+  // is set aside (index.bad-<n>) and the cache begins empty. Blocking. `io` and `scheduler` outlive
+  // the store.
   static Result<std::unique_ptr<Store>> Open(StoreOptions options, DiskIo& io,
                                              Scheduler& scheduler);
 
-  // Finds the object or makes its record. The key is derived by the caller (identity.h). A record of
-  // the same key with another kind, id, version or size is dropped first. Blocking.
+  // Finds the object or makes its record. The key is derived by the caller (identity.h). A record
+  // of the same key with another kind, id, version or size is dropped first. Blocking.
   virtual Result<std::shared_ptr<StoredObject>> OpenObject(const StoreKey& key,
                                                            const ObjectMeta& meta) = 0;
 
-  // The block, pinned, when it is present; else an empty pin. Touches its chunk's time of use. No I/O.
+  // What the index remembers of the key's object, whether or not it has blocks here; nullopt where
+  // there is none. Blocking.
+  virtual std::optional<ObjectMeta> FindObject(const StoreKey& key) {
+    (void)key;
+    return std::nullopt;
+  }
+
+  // The block, pinned, when it is present; else an empty pin. Touches its chunk's time of use. No
+  // I/O.
   virtual BlockPin Pin(const std::shared_ptr<StoredObject>& object, uint64_t block) = 0;
   // How many blocks of the object are present. No I/O.
   virtual uint64_t PresentBlocks(const StoredObject& object) = 0;
   // Bit i: block i is present (for `explain`).
   virtual std::vector<bool> PresentMap(const StoredObject& object) = 0;
 
-  // Copies bytes [offset, offset + into.size()) of the pinned block if that needs no waiting for the
-  // disk and they are verified or can be verified now; false: use Read. Never copies unverified bytes
-  // into a successful answer.
+  // Copies bytes [offset, offset + into.size()) of the pinned block if that needs no waiting for
+  // the disk and they are verified or can be verified now; false: use Read. Never copies unverified
+  // bytes into a successful answer.
   virtual bool TryRead(const BlockPin& pin, uint64_t offset, std::span<std::byte> into) = 0;
-  // The same through DiskIo; `into` lives until `done`, which runs on a DiskIo thread. kCorrupt: the
-  // block has been dropped; fetch it again. kIo: likewise.
+  // The same through DiskIo; `into` lives until `done`, which runs on a DiskIo thread. kCorrupt:
+  // the block has been dropped; fetch it again. kIo: likewise.
   virtual void Read(BlockPin pin, uint64_t offset, std::span<std::byte> into, IoDone done) = 0;
 
-  // Keeps a whole block: `bytes` holds exactly the block's length, immutable from now on. Evicts others
-  // as the limit needs. `done` (DiskIo thread): success once the block is present and readable;
-  // kNoSpace: not kept (bypass, or larger than the limit). Storing a present block is a success that
-  // writes nothing.
+  // Keeps a whole block: `bytes` holds exactly the block's length, immutable from now on. Evicts
+  // others as the limit needs. `done` (DiskIo thread): success once the block is present and
+  // readable; kNoSpace: not kept (bypass, or larger than the limit). Storing a present block is a
+  // success that writes nothing.
   virtual void Write(std::shared_ptr<StoredObject> object, uint64_t block,
                      std::shared_ptr<const AlignedBuffer> bytes, IoDone done) = 0;
 
-  // Forgets the object's blocks: record deleted and committed, then the file unlinked; descriptors in
-  // use stay readable. For wrong digests, blocks of a mixed version. Blocking.
+  // Forgets the object's blocks: record deleted and committed, then the file unlinked; descriptors
+  // in use stay readable. For wrong digests, blocks of a mixed version. Blocking.
   virtual Status DropObject(const std::shared_ptr<StoredObject>& object) = 0;
-  // Gives the object another key and meta (a digest that has been verified); its blocks stay. Blocking.
+  // Gives the object another key and meta (a digest that has been verified); its blocks stay.
+  // Blocking.
   virtual Status Rekey(const std::shared_ptr<StoredObject>& object, const StoreKey& key,
                        const ObjectMeta& meta) = 0;
 

@@ -1,0 +1,211 @@
+#include "core/store/block_reader.h"
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "core/base/log.h"
+#include "core/store/granules.h"
+
+namespace dartfs::core {
+namespace {
+
+constexpr uint64_t kReportedDrops = 10;  // in the log; the rest only in the counters
+
+// One read: what is asked for, and the whole granules that must be read to check it.
+class ReadPlan {
+ public:
+  ReadPlan(const std::shared_ptr<StoredObject>& object, uint64_t block, uint64_t offset,
+           std::span<std::byte> into)
+      : object_(object), block_(block), offset_(offset), into_(into) {
+    const Grid& grid = object->geometry().grid();
+    const uint64_t length = grid.BlockLength(object->size(), block);
+    DARTFS_CHECK(offset <= length && into.size() <= length - offset);
+    const uint64_t end = offset + into.size();
+    granules_.first = grid.GranuleOfOffset(offset);
+    granules_.count = into.empty() ? 0 : grid.GranuleOfOffset(end - 1) - granules_.first + 1;
+    start_ = grid.GranuleOffset(granules_.first);
+    end_ = std::min(length, grid.GranuleOffset(granules_.first + granules_.count));
+    view_ = object->View(block, granules_);
+  }
+
+  const std::shared_ptr<StoredObject>& object() const { return object_; }
+  uint64_t block() const { return block_; }
+  ReadView& view() { return view_; }
+  const GranuleRange& granules() const { return granules_; }
+
+  // Where the file's bytes go: straight to the reader, or aside first.
+  std::span<std::byte> Target() {
+    if (view_.verified || (start_ == offset_ && end_ - start_ == into_.size())) return into_;
+    if (aside_.empty()) aside_ = AlignedBuffer::Allocate(end_ - start_);
+    return aside_.span();
+  }
+  uint64_t FileOffset() const {
+    return object_->geometry().grid().BlockOffset(block_) + (aside_.empty() ? offset_ : start_);
+  }
+  // How many granules of what was read into Target do not match; afterwards it is what was asked.
+  uint64_t CountBad() {
+    const std::span<const std::byte> read = aside_.empty() ? into_ : aside_.span();
+    return CountBadGranules(object_->geometry().grid(), read, granules_.first, *view_.sums);
+  }
+  void Deliver() {
+    if (!view_.verified) object_->MarkVerified(block_, view_.generation, granules_);
+    if (aside_.empty()) return;
+    std::memcpy(into_.data(), aside_.data() + (offset_ - start_), into_.size());
+  }
+
+ private:
+  const std::shared_ptr<StoredObject> object_;
+  const uint64_t block_;
+  const uint64_t offset_;  // in the block
+  const std::span<std::byte> into_;
+  GranuleRange granules_;
+  uint64_t start_ = 0;  // of the first granule, in the block
+  uint64_t end_ = 0;    // of the last
+  ReadView view_;
+  AlignedBuffer aside_;
+};
+
+// The checksums of the block, from memory or the index; false where there are none.
+bool FindSums(StoreCore& core, ReadPlan& plan) {
+  ReadView& view = plan.view();
+  if (view.verified || view.sums != nullptr) return true;
+  StoredObject& object = *plan.object();
+  const auto other = object.other_key();
+  auto sums = core.index->GetSums(object.key(), plan.block());
+  if (!sums && other) sums = core.index->GetSums(*other, plan.block());
+  if (!sums) sums = core.index->GetSums(object.key(), plan.block());
+  if (!sums) return false;
+  view.sums = std::make_shared<const std::vector<uint64_t>>(*std::move(sums));
+  object.KeepSums(plan.block(), view.generation, view.sums);
+  return true;
+}
+
+// Drops the block, once, and says so.
+Error DropBlock(StoreCore& core, Committer& committer, ReadPlan& plan, Error error) {
+  const auto dropped = plan.object()->Drop(plan.block(), plan.view().generation);
+  if (!dropped) return error;
+  core.counters.blocks.fetch_sub(1, std::memory_order_relaxed);
+  committer.NoteDeparture({plan.object(), {plan.block()}, false, dropped->recorded});
+  const uint64_t number = core.counters.reported_drops.fetch_add(1, std::memory_order_relaxed);
+  if (number < kReportedDrops) {
+    LOG_WARN("cache block {} of {} dropped, to be fetched again: {}{}", plan.block(),
+             plan.object()->key().ToHex(), error.context,
+             number + 1 == kReportedDrops ? " (more of these are only counted)" : "");
+  }
+  return error;
+}
+
+Error DropCorrupt(StoreCore& core, Committer& committer, ReadPlan& plan, uint64_t bad_granules,
+                  const std::string& why) {
+  core.counters.corrupt_granules.fetch_add(bad_granules, std::memory_order_relaxed);
+  return DropBlock(core, committer, plan, MakeError(Code::kCorrupt, why));
+}
+
+Error DropUnrecorded(StoreCore& core, Committer& committer, ReadPlan& plan) {
+  core.counters.corrupt_records.fetch_add(1, std::memory_order_relaxed);
+  return DropBlock(core, committer, plan, MakeError(Code::kCorrupt, "its checksums are lost"));
+}
+
+// All blocks of an object whose file is gone.
+Error DropFile(StoreCore& core, Committer& committer, ReadPlan& plan) {
+  const auto& object = plan.object();
+  for (const auto& dropped : object->DropAll()) {
+    core.counters.blocks.fetch_sub(1, std::memory_order_relaxed);
+    core.counters.corrupt_granules.fetch_add(1, std::memory_order_relaxed);
+    committer.NoteDeparture({object, {dropped.block}, false, dropped.recorded});
+  }
+  LOG_WARN("cache file of {} is gone: its blocks are fetched again", object->key().ToHex());
+  return MakeError(Code::kCorrupt, "the object's file is gone");
+}
+
+// A read with DiskIo under way.
+struct ReadOp {
+  ReadOp(std::shared_ptr<StoreCore> op_core, std::shared_ptr<Committer> op_committer,
+         OpInside op_inside, BlockPin op_pin, uint64_t offset, std::span<std::byte> into)
+      : core(std::move(op_core)),
+        committer(std::move(op_committer)),
+        inside(std::move(op_inside)),
+        pin(std::move(op_pin)),
+        plan(pin.object(), pin.block(), offset, into) {}
+
+  const std::shared_ptr<StoreCore> core;
+  const std::shared_ptr<Committer> committer;
+  OpInside inside;  // a stop waits for all that is declared below
+  std::shared_ptr<ObjectFile> file;
+  BlockPin pin;
+  ReadPlan plan;
+  IoDone done;
+
+  Status Outcome(Status status) {
+    if (!status) return Failed(status.error());
+    if (!plan.view().verified) {
+      const uint64_t bad = plan.CountBad();
+      if (bad > 0) {
+        return DropCorrupt(*core, *committer, plan, bad, "checksum mismatch");
+      }
+    }
+    plan.Deliver();
+    return {};
+  }
+
+  Error Failed(const Error& error) {
+    if (error.sys_errno != 0) return DropBlock(*core, *committer, plan, error);
+    if (error.code != Code::kIo) return error;  // cancelled, or a full queue
+    // The file is shorter than it was.
+    return DropCorrupt(*core, *committer, plan, plan.granules().count, error.context);
+  }
+};
+
+// What can be found out without the file's bytes.
+Status Prepare(ReadOp& op) {
+  if (!op.plan.view().present) return MakeError(Code::kCorrupt, "the block has been dropped");
+  auto file = op.core->files.ForRead(op.pin.object());
+  if (!file) {
+    if (file.error().code == Code::kNotFound) return DropFile(*op.core, *op.committer, op.plan);
+    if (file.error().code == Code::kStale) return MakeError(Code::kCorrupt, "the object is gone");
+    return file.error();
+  }
+  op.file = *std::move(file);
+  if (!FindSums(*op.core, op.plan)) return DropUnrecorded(*op.core, *op.committer, op.plan);
+  return {};
+}
+
+}  // namespace
+
+bool BlockReader::TryRead(const BlockPin& pin, uint64_t offset, std::span<std::byte> into) {
+  const OpInside inside(core_->gate);
+  if (!inside) return false;
+  ReadPlan plan(pin.object(), pin.block(), offset, into);
+  const ReadView& view = plan.view();
+  if (!view.present || view.file == nullptr || !FindSums(*core_, plan)) return false;
+  const auto target = plan.Target();
+  if (!ReadIfCached(view.file->fd(), target, plan.FileOffset())) return false;
+  // Read will find the same, and drop the block.
+  if (!view.verified && plan.CountBad() > 0) return false;
+  plan.Deliver();
+  return true;
+}
+
+void BlockReader::Read(BlockPin pin, uint64_t offset, std::span<std::byte> into, IoDone done) {
+  OpInside inside(core_->gate);
+  if (!inside) {
+    return core_->Answer(std::move(done), MakeError(Code::kCancelled, "the store has stopped"));
+  }
+  auto op =
+      std::make_unique<ReadOp>(core_, committer_, std::move(inside), std::move(pin), offset, into);
+  Status status = Prepare(*op);
+  if (!status) return core_->Answer(std::move(done), std::move(status));
+  op->done = std::move(done);
+  const int fd = op->file->fd();
+  const auto target = op->plan.Target();
+  const uint64_t file_offset = op->plan.FileOffset();
+  core_->io.Read(fd, target, file_offset, [op = std::move(op)](Status read) mutable {
+    Status outcome = op->Outcome(std::move(read));
+    IoDone done_fn = std::move(op->done);
+    op->pin = BlockPin();
+    done_fn(std::move(outcome));
+  });
+}
+
+}  // namespace dartfs::core

@@ -1,0 +1,62 @@
+#include "core/store/bypass.h"
+
+#include "core/base/log.h"
+
+namespace dartfs::core {
+
+void Bypass::Enter(const std::string& reason, TimePoint now) {
+  bool begins = false;
+  {
+    MutexLock lock(mu_);
+    begins = EnterLocked(reason);
+    next_try_ = now + retry_;
+  }
+  if (begins) LOG_WARN("cache in bypass, nothing is kept until its disk takes writes: {}", reason);
+}
+
+void Bypass::EnterForGood(const std::string& reason) {
+  bool begins = false;
+  {
+    MutexLock lock(mu_);
+    begins = EnterLocked(reason) || !for_good_;
+    for_good_ = true;
+  }
+  if (begins) LOG_ERROR("cache in bypass until the next start: {}", reason);
+}
+
+bool Bypass::EnterLocked(const std::string& reason) {
+  if (active_) return false;
+  active_ = true;
+  reason_ = reason;
+  return true;
+}
+
+bool Bypass::MayWrite(TimePoint now) {
+  MutexLock lock(mu_);
+  if (!active_) return true;
+  if (for_good_ || now < next_try_) return false;
+  next_try_ = now + retry_;
+  return true;
+}
+
+void Bypass::NoteSuccess() {
+  {
+    MutexLock lock(mu_);
+    if (!active_ || for_good_) return;
+    active_ = false;
+    reason_.clear();
+  }
+  LOG_INFO("cache keeps blocks again");
+}
+
+bool Bypass::active() {
+  MutexLock lock(mu_);
+  return active_;
+}
+
+std::string Bypass::reason() {
+  MutexLock lock(mu_);
+  return reason_;
+}
+
+}  // namespace dartfs::core

@@ -1,0 +1,299 @@
+#include "core/store/commit_round.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include "core/store/file_syncs.h"
+
+namespace dartfs::core {
+namespace {
+
+constexpr Duration kSyncDeadline = std::chrono::seconds(60);
+// Evicted beyond what is needed at once, as each eviction costs a commit.
+constexpr uint64_t kMaxExtraBytes = uint64_t{64} << 20;
+constexpr uint64_t kExtraFraction = 32;
+
+}  // namespace
+
+Status CommitRound::Run(RoundWork work) {
+  core_.MeasureDisk();
+  TakeIn(&work);
+  const auto committed = Pass(std::move(work.present));
+  Status status;
+  if (!committed) {
+    status = committed.error();
+  } else if (*committed && core_.space.Shortage() > 0) {
+    // What has just become durable may be evicted too.
+    const auto second = Pass({});
+    if (!second) status = second.error();
+  }
+  places_.FreeWaiting();
+  if (core_.space.Shortage() > 0) core_.space.GiveUp();
+  return status;
+}
+
+void CommitRound::TakeIn(RoundWork* work) {
+  core_.counters.pending_blocks -= work->present.size();
+  for (auto& departure : work->departures) NoteDeparture(std::move(departure));
+  for (auto& [object, chunk] : work->uses) {
+    if (!object->retired()) dirty_.emplace_back(std::move(object), chunk);
+  }
+  for (auto& object : work->metas) {
+    if (!object->retired()) metas_.push_back(std::move(object));
+  }
+  for (const StoreKey& key : work->empties) places_.NoteEmpty(key);
+}
+
+Result<bool> CommitRound::Pass(Present present) {
+  Evict();
+  SyncFiles(&present);
+  const IndexBatch batch = MakeBatch(present);
+  const bool any = !batch.empty();
+  const Status status = any ? Commit(batch) : Status();
+  if (status) {
+    Settle(present, batch);
+  } else {
+    Undo(present);
+    if (!core_.index->damaged()) return status.error();
+  }
+  // With a damaged index too: nothing is believed of it that a checksum does not confirm.
+  places_.Free(std::exchange(departures_, {}));
+  if (!status) return status.error();
+  return any;
+}
+
+void CommitRound::Evict() {
+  const uint64_t shortage = core_.space.Shortage();
+  if (shortage == 0) return;
+  const uint64_t extra = std::min(core_.space.limit() / kExtraFraction, kMaxExtraBytes);
+  for (auto& departure : evictor_.Take(shortage + extra)) NoteDeparture(std::move(departure));
+}
+
+void CommitRound::NoteDeparture(Departure departure) {
+  if (departure.object->retired()) {
+    for (const uint64_t block : departure.blocks) {
+      core_.space.Release(departure.object->StoredBytes(block));
+    }
+    return;
+  }
+  if (departure.recorded) {
+    for (const uint64_t block : departure.blocks) {
+      NoteDirty(departure.object, core_.geometry.ChunkOf(block));
+    }
+  }
+  departures_.push_back(std::move(departure));
+}
+
+void CommitRound::NoteDirty(const std::shared_ptr<StoredObject>& object, uint64_t chunk) {
+  dirty_.emplace_back(object, chunk);
+}
+
+void CommitRound::SyncFiles(Present* present) {
+  std::vector<std::shared_ptr<StoredObject>> objects;
+  std::vector<std::shared_ptr<ObjectFile>> files;
+  std::unordered_map<const StoredObject*, Status> outcome;
+  for (const auto& each : *present) {
+    if (!outcome.emplace(each.object.get(), Status()).second) continue;
+    auto file = core_.files.ForRead(each.object);
+    if (file) {
+      objects.push_back(each.object);
+      files.push_back(*std::move(file));
+    } else {
+      outcome[each.object.get()] = std::move(file).error();
+    }
+  }
+  const auto statuses = SyncAll(core_.io, files, kSyncDeadline);
+  for (size_t i = 0; i < statuses.size(); ++i) outcome[objects[i].get()] = statuses[i];
+  std::erase_if(*present, [&](const PresentBlock& each) {
+    const Status& status = outcome[each.object.get()];
+    if (status) return false;
+    if (each.object->retired()) return true;
+    core_.counters.write_errors.fetch_add(1, std::memory_order_relaxed);
+    if (status.error().code != Code::kNotFound) {
+      core_.bypass.Enter(status.error().ToString(), core_.clock.Now());
+    }
+    DropPresent(each);
+    return true;
+  });
+}
+
+void CommitRound::DropPresent(const PresentBlock& each) {
+  if (!each.object->Drop(each.block, each.generation)) return;
+  --core_.counters.blocks;
+  std::vector<Departure> departures;
+  departures.push_back({each.object, {each.block}, false, false});
+  places_.Free(std::move(departures));
+}
+
+IndexBatch CommitRound::MakeBatch(const Present& present) {
+  IndexBatch batch;
+  batch.erased_objects = stale_keys_;
+  // First those that leave: a block that left and came back ends as recorded.
+  AddDepartures(&batch);
+  AddPresent(present, &batch);
+  std::unordered_set<const StoredObject*> seen;
+  for (const auto& departure : departures_) {
+    const auto& object = departure.object;
+    if (!departure.recorded || !seen.insert(object.get()).second) continue;
+    if (object->object_recorded() && !object->HasRecorded()) {
+      batch.erased_objects.push_back(object->key());
+    }
+  }
+  for (const auto& object : metas_) {
+    if (object->object_recorded() && object->HasRecorded()) {
+      batch.objects.emplace_back(object->key(), object->facts()->meta);
+    }
+  }
+  std::sort(dirty_.begin(), dirty_.end());
+  dirty_.erase(std::unique(dirty_.begin(), dirty_.end()), dirty_.end());
+  for (const auto& [object, chunk] : dirty_) {
+    batch.chunks.emplace_back(ChunkKey{object->key(), static_cast<uint32_t>(chunk)},
+                              object->Snapshot(chunk));
+  }
+  if (!core_.names.empty()) batch.names = core_.names.Take();
+  return batch;
+}
+
+void CommitRound::AddDepartures(IndexBatch* batch) {
+  for (const auto& departure : departures_) {
+    if (!departure.recorded) continue;
+    for (const uint64_t block : departure.blocks) {
+      batch->sums.push_back({departure.object->key(), block, {}});
+    }
+  }
+}
+
+void CommitRound::AddPresent(const Present& present, IndexBatch* batch) {
+  for (const auto& each : present) {
+    const GranuleSums sums = each.object->MarkRecorded(each.block, each.generation);
+    if (sums == nullptr) continue;  // dropped since
+    const StoreKey key = each.object->key();
+    if (!each.object->object_recorded()) {
+      batch->objects.emplace_back(key, each.object->facts()->meta);
+      each.object->set_object_recorded(true);
+      new_objects_.push_back(each.object);
+    }
+    batch->sums.push_back({key, each.block, *sums});
+    NoteDirty(each.object, core_.geometry.ChunkOf(each.block));
+  }
+}
+
+Status CommitRound::Commit(const IndexBatch& batch) {
+  Status status = core_.index->Commit(batch);
+  if (status) return status;
+  core_.counters.write_errors.fetch_add(1, std::memory_order_relaxed);
+  if (core_.index->damaged()) {
+    core_.bypass.EnterForGood(status.error().ToString());
+  } else {
+    core_.bypass.Enter(status.error().ToString(), core_.clock.Now());
+  }
+  return status;
+}
+
+void CommitRound::Settle(const Present& present, const IndexBatch& batch) {
+  stale_keys_.clear();
+  dirty_.clear();
+  metas_.clear();
+  new_objects_.clear();
+  if (!batch.names.empty()) core_.names.Committed();
+  for (const auto& departure : departures_) {
+    if (departure.object->object_recorded() && !departure.object->HasRecorded()) {
+      departure.object->set_object_recorded(false);
+    }
+  }
+  for (const auto& each : present) each.object->ReleaseSums(each.block);
+  if (!present.empty() && !batch.empty()) core_.bypass.NoteSuccess();
+}
+
+// The records are as before: those of new blocks are not there, those of leaving ones still are.
+void CommitRound::Undo(const Present& present) {
+  for (const auto& each : present) DropPresent(each);
+  for (const auto& object : new_objects_) object->set_object_recorded(false);
+  new_objects_.clear();
+  core_.names.Failed();
+}
+
+void CommitRound::Purge(const StoredObject* object) {
+  std::erase_if(dirty_, [&](const auto& entry) { return entry.first.get() == object; });
+  std::erase_if(metas_, [&](const auto& entry) { return entry.get() == object; });
+  std::erase_if(departures_, [&](const Departure& departure) {
+    if (departure.object.get() != object) return false;
+    for (const uint64_t block : departure.blocks) {
+      core_.space.Release(departure.object->StoredBytes(block));
+    }
+    return true;
+  });
+  places_.Purge(object);
+}
+
+Status CommitRound::DropObject(const std::shared_ptr<StoredObject>& object) {
+  const StoreKey key = object->key();
+  if (!core_.table.Remove(object)) return {};
+  uint64_t bytes = 0;
+  for (const auto& dropped : object->Retire()) {
+    bytes += object->StoredBytes(dropped.block);
+    --core_.counters.blocks;
+  }
+  Purge(object.get());
+  IndexBatch batch;
+  batch.erased_objects = stale_keys_;
+  batch.erased_objects.push_back(key);
+  const Status status = Commit(batch);
+  if (!status) stale_keys_.push_back(key);
+  places_.UnlinkAndLeave(key);
+  core_.space.Release(bytes);
+  return status;
+}
+
+Status CommitRound::Rekey(const std::shared_ptr<StoredObject>& object, ObjectFacts facts) {
+  const StoreKey from = object->key();
+  const StoreKey to = facts.key;
+  if (object->retired()) return MakeError(Code::kStale, "object " + from.ToHex() + " was dropped");
+  if (from == to) {
+    object->SetFacts(std::move(facts));
+    metas_.push_back(object);
+    return Run({});
+  }
+  if (auto other = core_.table.Find(to)) TRY(DropObject(other));
+  if (!core_.table.ClaimName(to)) {
+    return MakeError(Code::kBusy, "object " + to.ToHex() + " is in use");
+  }
+  object->SetOtherKey(to);
+  Status status = MoveFile(from, to);
+  if (status && object->object_recorded()) {
+    IndexBatch batch;
+    batch.rekeys.push_back({from, to});
+    batch.objects.emplace_back(to, facts.meta);
+    status = Commit(batch);
+  }
+  if (!status) {
+    places_.UnlinkAndLeave(to);
+    object->SetOtherKey(std::nullopt);
+    return status;
+  }
+  std::erase(stale_keys_, to);
+  core_.table.Move(object, std::move(facts));
+  places_.UnlinkAndLeave(from);
+  object->SetOtherKey(std::nullopt);
+  return {};
+}
+
+// A second name first: whichever record is durable finds its file.
+Status CommitRound::MoveFile(const StoreKey& from, const StoreKey& to) {
+  const std::string old_path = core_.layout->ObjectPath(from);
+  const std::string new_path = core_.layout->ObjectPath(to);
+  const std::string new_dir = new_path.substr(0, new_path.rfind('/'));
+  TRY(RemoveFile(new_path));
+  if (::access(old_path.c_str(), F_OK) != 0) return {};  // nothing written so far
+  TRY(MakeDirectory(new_dir));
+  if (::link(old_path.c_str(), new_path.c_str()) != 0) return ErrnoError(errno, "link " + new_path);
+  return SyncDirectory(new_dir);
+}
+
+}  // namespace dartfs::core

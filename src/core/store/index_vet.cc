@@ -1,0 +1,190 @@
+#include "core/store/index_vet.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <filesystem>
+#include <memory>
+#include <new>
+#include <system_error>
+#include <vector>
+
+#include "core/base/hash.h"
+#include "core/base/text.h"
+#include "core/base/unique_fd.h"
+#include "core/store/layout.h"
+
+namespace dartfs::core {
+namespace {
+
+constexpr size_t kHashPieceBytes = size_t{1} << 20;
+
+std::string SealPath(const std::string& dir) { return dir + "/seal"; }
+
+// One checksum over the checksums of the file's pieces, and its size.
+Result<std::string> SealText(const std::string& dir) {
+  const std::string path = dir + "/data.mdb";
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid()) return ErrnoError(errno, "cannot open " + EscapeForeign(path));
+  ::posix_fadvise(fd.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
+  std::vector<std::byte> piece(kHashPieceBytes);
+  std::vector<uint64_t> sums;
+  uint64_t size = 0;
+  for (;;) {
+    const ssize_t bytes = ::pread(fd.get(), piece.data(), piece.size(), static_cast<off_t>(size));
+    if (bytes < 0 && errno == EINTR) continue;
+    if (bytes < 0) return ErrnoError(errno, "cannot read " + EscapeForeign(path));
+    if (bytes == 0) break;
+    sums.push_back(Xxh3(std::span(piece).first(static_cast<size_t>(bytes))));
+    size += static_cast<uint64_t>(bytes);
+  }
+  const uint64_t sum = Xxh3(std::as_bytes(std::span(sums)));
+  return "data.mdb " + std::to_string(size) + " bytes, xxh3 " + std::to_string(sum) + "\n";
+}
+
+struct Child {
+  pid_t pid = -1;
+  UniqueFd ended;  // readable (end of file) once the child is gone
+};
+
+// In the child: die with the parent and without a trace of our own handlers, then do the work.
+[[noreturn]] void RunChild(const IndexVetOptions& options, IndexWalkReport* report) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  for (const int fault : {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL}) ::signal(fault, SIG_DFL);
+  const rlimit no_core = {0, 0};
+  ::setrlimit(RLIMIT_CORE, &no_core);
+  const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  ::dup2(null, STDERR_FILENO);  // LMDB says there what its assertions found
+  WalkIndex(options, report);
+  ::_exit(0);
+}
+
+Result<Child> Fork(const IndexVetOptions& options, IndexWalkReport* report) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return ErrnoError(errno, "pipe");
+  Child child;
+  child.ended.Reset(ends[0]);
+  UniqueFd child_end(ends[1]);
+  child.pid = ::fork();
+  if (child.pid < 0) return ErrnoError(errno, "fork");
+  if (child.pid == 0) RunChild(options, report);
+  return child;
+}
+
+// Whether it ended by itself before the deadline; reaps it either way.
+bool Await(const Child& child, Duration deadline) {
+  const TimePoint end = RealClock().Now() + deadline;
+  bool ended = false;
+  for (;;) {
+    const int64_t left_ms = ToMillis(end - RealClock().Now());
+    if (left_ms <= 0) break;
+    pollfd wait = {child.ended.get(), POLLIN, 0};
+    const int ready = ::poll(&wait, 1, static_cast<int>(left_ms));
+    ended = ready > 0;
+    if (ended || (ready < 0 && errno != EINTR)) break;
+  }
+  if (!ended) ::kill(child.pid, SIGKILL);
+  int status = 0;
+  while (::waitpid(child.pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  return ended && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+struct Unmap {
+  void operator()(IndexWalkReport* report) const { ::munmap(report, sizeof *report); }
+};
+
+// What the child left in shared memory, however it ended.
+Result<IndexWalkReport> WalkInChild(const IndexVetOptions& options, bool* died) {
+  void* const memory = ::mmap(nullptr, sizeof(IndexWalkReport), PROT_READ | PROT_WRITE,
+                              MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return ErrnoError(errno, "mmap");
+  const std::unique_ptr<IndexWalkReport, Unmap> report(new (memory) IndexWalkReport());
+  TRY_ASSIGN(const Child child, Fork(options, report.get()));
+  *died = !Await(child, options.deadline);
+  return *report;
+}
+
+// What an earlier attempt left.
+void RemoveTree(const std::string& dir) {
+  std::error_code ignored;
+  std::filesystem::remove_all(dir, ignored);
+}
+
+IndexVerdict UseCopy(const IndexWalkReport& report, std::string reason) {
+  IndexVerdict verdict;
+  verdict.action = IndexVerdict::Action::kUseCopy;
+  verdict.records = report.copied_records;
+  verdict.lost_records = report.bad_records;
+  verdict.reason = std::move(reason);
+  return verdict;
+}
+
+IndexVerdict SetAside(std::string reason) {
+  IndexVerdict verdict;
+  verdict.action = IndexVerdict::Action::kSetAside;
+  verdict.reason = std::move(reason);
+  return verdict;
+}
+
+IndexVerdict Salvage(IndexVetOptions options, const std::string& reason) {
+  options.always_copy = true;
+  RemoveTree(options.copy_dir);
+  bool died = false;
+  const auto report = WalkInChild(options, &died);
+  if (!report) return SetAside(reason + "; " + report.error().ToString());
+  if (report->copied_records == 0) return SetAside(reason + "; nothing of it could be read");
+  return UseCopy(*report, died || !report->copied ? reason + "; read only in part" : reason);
+}
+
+}  // namespace
+
+IndexVerdict VetIndex(const IndexVetOptions& options) {
+  RemoveTree(options.copy_dir);
+  const SealState seal = CheckIndexSeal(options.dir);
+  if (options.always_copy) return Salvage(options, "the last runs ended inside a commit");
+  if (seal == SealState::kMatches) return {};
+  if (seal == SealState::kDiffers) return Salvage(options, "it changed since the last clean stop");
+  bool died = false;
+  const auto report = WalkInChild(options, &died);
+  if (!report) return SetAside(report.error().ToString());
+  if (died) {
+    if (report->copied_records > 0) return UseCopy(*report, "damaged pages; read only in part");
+    return Salvage(options, "damaged pages");
+  }
+  if (report->sound) return {.records = report->records, .reason = ""};
+  if (!report->copied || report->copied_records == 0) {
+    return SetAside("damaged, and nothing of it could be copied");
+  }
+  return UseCopy(*report, "damaged records or pages");
+}
+
+Status WriteIndexSeal(const std::string& dir) {
+  TRY_ASSIGN(const std::string text, SealText(dir));
+  return WriteFileDurably(SealPath(dir), text);
+}
+
+SealState CheckIndexSeal(const std::string& dir) {
+  const auto seal = ReadSmallFile(SealPath(dir));
+  if (!seal) return SealState::kAbsent;
+  const auto now = SealText(dir);
+  return now && *now == *seal ? SealState::kMatches : SealState::kDiffers;
+}
+
+Status RemoveIndexSeal(const std::string& dir) {
+  if (::unlink(SealPath(dir).c_str()) != 0) {
+    if (errno == ENOENT) return {};
+    return ErrnoError(errno, "cannot remove " + EscapeForeign(SealPath(dir)));
+  }
+  return SyncDirectory(dir);
+}
+
+}  // namespace dartfs::core

@@ -1,0 +1,201 @@
+#include "core/store/layout.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <utility>
+
+#include "core/base/log.h"
+#include "core/base/text.h"
+
+namespace dartfs::core {
+namespace {
+
+constexpr char kCacheDirTag[] =
+    "Signature: 8a477f597d28d172789f06886806bc55\n"
+    "# This is the block cache of dartfs; backup programs may leave it out.\n";
+
+std::string VersionText(const Grid& grid) {
+  return "dartfs-cache 1\nblock " + std::to_string(grid.block_size) + "\nchunk " +
+         std::to_string(grid.chunk_size) + "\ngranule " + std::to_string(grid.granule_size) + "\n";
+}
+
+bool Exists(const std::string& path) {
+  struct stat st = {};
+  return ::lstat(path.c_str(), &st) == 0;
+}
+
+// With parents, as `mkdir -p`.
+Status MakeDirectories(const std::string& path) {
+  for (size_t end = path.find('/', 1); end != std::string::npos; end = path.find('/', end + 1)) {
+    TRY(MakeDirectory(path.substr(0, end)));
+  }
+  return MakeDirectory(path);
+}
+
+Status CheckFileSystem(const std::string& dir) {
+  struct statfs fs = {};
+  if (::statfs(dir.c_str(), &fs) != 0) return ErrnoError(errno, "statfs " + EscapeForeign(dir));
+  const char* const name = RefusedFileSystem(static_cast<uint64_t>(fs.f_type) & 0xFFFFFFFFU);
+  if (name == nullptr) return {};
+  return MakeError(Code::kUnsupported, "the cache directory " + EscapeForeign(dir) + " lies on " +
+                                           name + "; it needs a local file system");
+}
+
+Status CheckOwner(const std::string& dir) {
+  struct stat st = {};
+  if (::stat(dir.c_str(), &st) != 0) return ErrnoError(errno, "stat " + EscapeForeign(dir));
+  if (!S_ISDIR(st.st_mode)) return ErrnoError(ENOTDIR, EscapeForeign(dir));
+  if (st.st_uid != ::geteuid()) {
+    LOG_WARN("cache directory {} belongs to user {}: who can write there decides what is read",
+             EscapeForeign(dir), st.st_uid);
+  } else if ((st.st_mode & 0077) != 0 && ::chmod(dir.c_str(), 0700) != 0) {
+    return ErrnoError(errno, "chmod 0700 " + EscapeForeign(dir));
+  }
+  return {};
+}
+
+Result<UniqueFd> TakeLock(const std::string& dir) {
+  const std::string path = dir + "/lock";
+  UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!fd.valid()) return ErrnoError(errno, "cannot open " + EscapeForeign(path));
+  if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) return ErrnoError(errno, "flock " + EscapeForeign(path));
+    std::array<char, 32> pid = {};
+    const ssize_t bytes = ::pread(fd.get(), pid.data(), pid.size(), 0);
+    const std::string_view text(pid.data(), static_cast<size_t>(std::max<ssize_t>(bytes, 0)));
+    return MakeError(Code::kBusy, "cache directory " + EscapeForeign(dir) +
+                                      " is in use by the node with PID " +
+                                      EscapeForeign(TrimAscii(text)));
+  }
+  const std::string pid = std::to_string(::getpid()) + "\n";
+  if (::ftruncate(fd.get(), 0) != 0 ||
+      ::pwrite(fd.get(), pid.data(), pid.size(), 0) != static_cast<ssize_t>(pid.size())) {
+    return ErrnoError(errno, "cannot write " + EscapeForeign(path));
+  }
+  return fd;
+}
+
+Status CheckVersion(const std::string& dir, const Grid& grid) {
+  const std::string path = dir + "/version";
+  const std::string wanted = VersionText(grid);
+  const auto found = ReadSmallFile(path);
+  if (found) {
+    if (*found == wanted) return {};
+    return MakeError(Code::kUnsupported, "cache directory " + EscapeForeign(dir) +
+                                             " has another format (" +
+                                             EscapeForeign(TrimAscii(*found), 120) +
+                                             "): remove it, or name another with --cache-dir");
+  }
+  if (found.error().code != Code::kNotFound) return found.error();
+  if (Exists(dir + "/objects") || Exists(dir + "/index")) {
+    return MakeError(Code::kUnsupported, "directory " + EscapeForeign(dir) +
+                                             " has objects or an index but no version file: "
+                                             "remove them, or name another with --cache-dir");
+  }
+  return WriteFileDurably(path, wanted);
+}
+
+}  // namespace
+
+const char* RefusedFileSystem(uint64_t magic) {
+  switch (magic) {
+    case 0x6969:
+      return "NFS";
+    case 0xFF534D42:
+    case 0xFE534D42:
+    case 0x517B:
+      return "CIFS";
+    case 0x65735546:
+      return "FUSE";
+    default:
+      return nullptr;
+  }
+}
+
+Result<std::unique_ptr<Layout>> Layout::Open(const std::string& dir, const Grid& grid) {
+  TRY(grid.Validate());
+  if (dir.empty() || dir[0] != '/') {
+    return MakeError(Code::kInvalidArgument,
+                     "the cache directory must be an absolute path, not " + EscapeForeign(dir));
+  }
+  TRY(MakeDirectories(dir));
+  TRY(CheckFileSystem(dir));
+  TRY(CheckOwner(dir));
+  TRY_ASSIGN(UniqueFd lock, TakeLock(dir));
+  TRY(CheckVersion(dir, grid));
+  if (!Exists(dir + "/CACHEDIR.TAG")) TRY(WriteFileDurably(dir + "/CACHEDIR.TAG", kCacheDirTag));
+  std::unique_ptr<Layout> layout(new Layout(dir, std::move(lock)));
+  TRY(MakeDirectory(layout->objects_dir()));
+  return layout;
+}
+
+std::string Layout::ObjectPath(const StoreKey& key) const {
+  const std::string hex = key.ToHex();
+  return dir_ + "/objects/" + hex.substr(0, 2) + "/" + hex.substr(2);
+}
+
+Result<FreeSpace> Layout::Free() const {
+  struct statvfs fs = {};
+  if (::statvfs(dir_.c_str(), &fs) != 0) return ErrnoError(errno, "statvfs");
+  FreeSpace free;
+  free.total_bytes = uint64_t{fs.f_blocks} * fs.f_frsize;
+  free.free_bytes = uint64_t{fs.f_bavail} * fs.f_frsize;
+  free.total_inodes = fs.f_files;
+  free.free_inodes = fs.f_favail;
+  return free;
+}
+
+void Layout::Unlock() { ::flock(lock_.get(), LOCK_UN); }
+
+Status MakeDirectory(const std::string& path) {
+  if (::mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) return {};
+  return ErrnoError(errno, "cannot create " + EscapeForeign(path));
+}
+
+Status WriteFileDurably(const std::string& path, const std::string& text) {
+  const std::string temporary = path + ".new";
+  {
+    const UniqueFd fd(
+        ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (!fd.valid()) return ErrnoError(errno, "cannot create " + EscapeForeign(temporary));
+    const ssize_t written = ::write(fd.get(), text.data(), text.size());
+    if (written != static_cast<ssize_t>(text.size())) {
+      return ErrnoError(written < 0 ? errno : EIO, "cannot write " + EscapeForeign(temporary));
+    }
+    if (::fsync(fd.get()) != 0) return ErrnoError(errno, "fsync " + EscapeForeign(temporary));
+  }
+  if (::rename(temporary.c_str(), path.c_str()) != 0) {
+    return ErrnoError(errno, "cannot rename to " + EscapeForeign(path));
+  }
+  return SyncDirectory(path.substr(0, path.rfind('/')));
+}
+
+Result<std::string> ReadSmallFile(const std::string& path) {
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid()) {
+    if (errno == ENOENT) return MakeError(Code::kNotFound, EscapeForeign(path));
+    return ErrnoError(errno, "cannot open " + EscapeForeign(path));
+  }
+  std::string text(64 << 10, '\0');
+  const ssize_t bytes = ::pread(fd.get(), text.data(), text.size(), 0);
+  if (bytes < 0) return ErrnoError(errno, "cannot read " + EscapeForeign(path));
+  text.resize(static_cast<size_t>(bytes));
+  return text;
+}
+
+Status SyncDirectory(const std::string& path) {
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.valid()) return ErrnoError(errno, "cannot open " + EscapeForeign(path));
+  if (::fsync(fd.get()) != 0) return ErrnoError(errno, "fsync " + EscapeForeign(path));
+  return {};
+}
+
+}  // namespace dartfs::core

@@ -1,0 +1,44 @@
+// ObjectFile: an object's sparse file, open: one descriptor for buffered I/O, and one for O_DIRECT
+// writes while there are any. Shared by the operations under way, closed with the last of them.
+//
+// Writes go past the page cache: on the machines tried a gigabyte costs 0.05 core seconds that way,
+// 0.3 with RWF_DONTCACHE and 0.25 to 3 buffered, and what has just been fetched is served from
+// memory anyway. What isn't whole pages (the end of an object's last block) is written buffered.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "core/base/result.h"
+#include "core/base/unique_fd.h"
+
+namespace dartfs::core {
+
+class ObjectFile {
+ public:
+  // Made where it is absent, and `size` bytes long afterwards (sparse).
+  static Result<std::shared_ptr<ObjectFile>> Create(const std::string& path, uint64_t size);
+  // kNotFound where it is absent. A length that differs is left to the reads to find.
+  static Result<std::shared_ptr<ObjectFile>> Open(const std::string& path);
+
+  int fd() const { return fd_.get(); }
+  // Whether Create made it. Only then may there be a descriptor for O_DIRECT writes: -1 where the
+  // file system refuses one.
+  bool for_write() const { return for_write_; }
+  int direct_fd() const { return direct_fd_.get(); }
+
+ private:
+  UniqueFd fd_;
+  UniqueFd direct_fd_;
+  bool for_write_ = false;
+};
+
+// Frees the bytes; the file's length stays. Blocking.
+Status PunchHole(int fd, uint64_t offset, uint64_t bytes);
+// Absent is fine.
+Status RemoveFile(const std::string& path);
+// Whether the directory's file system can punch holes, found by trying.
+Status CheckHoles(const std::string& dir);
+
+}  // namespace dartfs::core

@@ -1,0 +1,88 @@
+#include "core/store/open_files.h"
+
+#include <utility>
+
+namespace dartfs::core {
+namespace {
+
+// Rekey moves the file while it is being opened by its old name: then again, by the new one.
+constexpr int kTries = 3;
+
+// Whether what was opened under `key` is the object's file for certain. Both changes come before
+// the name is unlinked.
+enum class Standing { kSame, kMoved, kRetired };
+Standing StandingOf(StoredObject& object, const StoreKey& key) {
+  if (object.retired()) return Standing::kRetired;
+  return object.key() == key ? Standing::kSame : Standing::kMoved;
+}
+
+Error Dropped(const StoreKey& key) {
+  return MakeError(Code::kStale, "object " + key.ToHex() + " has been dropped");
+}
+
+}  // namespace
+
+Result<std::shared_ptr<ObjectFile>> OpenFiles::ForRead(
+    const std::shared_ptr<StoredObject>& object) {
+  for (int i = 0; i < kTries; ++i) {
+    if (auto file = object->file()) return file;
+    const StoreKey key = object->key();
+    auto file = ObjectFile::Open(layout_.ObjectPath(key));
+    switch (StandingOf(*object, key)) {
+      case Standing::kRetired:
+        return Dropped(key);
+      case Standing::kMoved:
+        continue;
+      case Standing::kSame:
+        break;
+    }
+    if (file) Keep(object, *file);
+    return file;
+  }
+  return MakeError(Code::kBusy, "object " + object->key().ToHex() + " keeps moving");
+}
+
+Result<std::shared_ptr<ObjectFile>> OpenFiles::ForWrite(
+    const std::shared_ptr<StoredObject>& object) {
+  for (int i = 0; i < kTries; ++i) {
+    if (auto file = object->file(); file != nullptr && file->for_write()) return file;
+    const StoreKey key = object->key();
+    auto file = ObjectFile::Create(layout_.ObjectPath(key), object->size());
+    switch (StandingOf(*object, key)) {
+      case Standing::kRetired:
+        return Dropped(key);
+      case Standing::kMoved:
+        continue;
+      case Standing::kSame:
+        break;
+    }
+    if (file) Keep(object, *file);
+    return file;
+  }
+  return MakeError(Code::kBusy, "object " + object->key().ToHex() + " keeps moving");
+}
+
+void OpenFiles::Keep(const std::shared_ptr<StoredObject>& object,
+                     std::shared_ptr<ObjectFile> file) {
+  object->SetFile(std::move(file));
+  std::vector<std::shared_ptr<StoredObject>> to_close;
+  std::vector<std::shared_ptr<StoredObject>> looked_at;  // released after the lock
+  {
+    MutexLock lock(mu_);
+    clock_.push_back(object);
+    for (size_t round = clock_.size(); round > 0 && clock_.size() > limit_; --round) {
+      auto oldest = clock_.front().lock();
+      clock_.pop_front();
+      if (oldest == nullptr) continue;
+      if (oldest != object && !oldest->TestAndClearFileUsed()) {
+        to_close.push_back(std::move(oldest));
+        continue;
+      }
+      clock_.push_back(oldest);
+      looked_at.push_back(std::move(oldest));
+    }
+  }
+  for (const auto& each : to_close) each->SetFile(nullptr);
+}
+
+}  // namespace dartfs::core

@@ -1,0 +1,94 @@
+#include "core/store/orphans.h"
+
+#include <dirent.h>
+#include <sys/stat.h>
+
+#include <vector>
+
+#include "core/base/log.h"
+#include "core/base/text.h"
+#include "core/base/thread.h"
+
+namespace dartfs::core {
+namespace {
+
+std::vector<std::string> ListDirectory(const std::string& path) {
+  std::vector<std::string> names;
+  DIR* const dir = ::opendir(path.c_str());
+  if (dir == nullptr) return names;
+  while (const dirent* const entry = ::readdir(dir)) {
+    if (entry->d_name[0] != '.') names.emplace_back(entry->d_name);
+  }
+  ::closedir(dir);
+  return names;
+}
+
+}  // namespace
+
+Orphans::Orphans(std::shared_ptr<StoreCore> core, bool check_places)
+    : core_(std::move(core)), check_places_(check_places) {
+  MutexLock lock(stop_mu_);
+  thread_ = StartThread("store-orphans", [this] { Run(); });
+}
+
+void Orphans::Stop() {
+  stopping_ = true;
+  MutexLock lock(stop_mu_);
+  if (thread_.joinable()) thread_.join();
+}
+
+void Orphans::Run() {
+  for (const auto& name : ListDirectory(core_->layout->objects_dir())) {
+    if (stopping_) return;
+    if (name.size() == 2 && IsHex(name)) VisitDirectory(name);
+  }
+  finished_.store(true, std::memory_order_release);
+}
+
+void Orphans::VisitDirectory(const std::string& name) {
+  const std::string dir = core_->layout->objects_dir() + "/" + name;
+  for (const auto& file : ListDirectory(dir)) {
+    if (stopping_) return;
+    VisitFile(dir + "/" + file, name + file);
+  }
+}
+
+void Orphans::VisitFile(const std::string& path, const std::string& hex) {
+  const auto key = StoreKey::Parse(hex);
+  if (!key) return;  // not ours
+  if (core_->table.ClaimName(*key)) {
+    const Status removed = RemoveFile(path);
+    if (!removed) LOG_WARN("{}", removed.error().ToString());
+    core_->table.EndLeaving(*key);
+    return;
+  }
+  if (!check_places_) return;
+  if (const auto object = core_->table.Find(*key)) FreePlaces(path, object);
+}
+
+void Orphans::FreePlaces(const std::string& path, const std::shared_ptr<StoredObject>& object) {
+  constexpr uint64_t kSectorBytes = 512;
+  struct stat st = {};
+  if (::stat(path.c_str(), &st) != 0) return;
+  const auto on_disk = static_cast<uint64_t>(st.st_blocks) * kSectorBytes;
+  // A file that may be larger is looked at; one block more is found, less is not worth it.
+  if (on_disk < object->PresentBytes() + core_->geometry.grid().block_size) return;
+  const auto file = ObjectFile::Open(path);
+  // Not retired by now: so it is this object's file that was opened, not a later one's.
+  if (!file || object->retired()) return;
+  const Geometry& geometry = core_->geometry;
+  const uint64_t chunks = geometry.ChunkCount(object->size());
+  for (uint64_t chunk = 0; chunk < chunks && !stopping_; ++chunk) {
+    const uint64_t absent = object->ClaimAbsent(chunk);
+    for (unsigned bit = 0; bit < geometry.blocks_per_chunk(); ++bit) {
+      if ((absent >> bit & 1) == 0) continue;
+      const uint64_t block = geometry.BlockOf(chunk, bit);
+      const Status punched =
+          PunchHole((*file)->fd(), geometry.grid().BlockOffset(block), object->StoredBytes(block));
+      if (!punched) LOG_DEBUG("{}", punched.error().ToString());
+      object->Unclaim(block);
+    }
+  }
+}
+
+}  // namespace dartfs::core

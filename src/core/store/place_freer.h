@@ -1,0 +1,40 @@
+// PlaceFreer: gives places in files back to the file system, once no record names them: holes for
+// single blocks, the whole file where an object is gone. Blocking; the committer's thread alone.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "core/store/departure.h"
+#include "core/store/store_core.h"
+
+namespace dartfs::core {
+
+class PlaceFreer {
+ public:
+  explicit PlaceFreer(StoreCore& core) : core_(core) {}
+
+  // What can't go yet (pinned, being rewritten) waits for later calls of FreeWaiting.
+  void Free(std::vector<Departure> departures);
+  void FreeWaiting();
+  // An object without blocks: its file goes once nobody has it open.
+  void NoteEmpty(const StoreKey& key) { empties_.push_back(key); }
+  // Forgets what waits of the object; its bytes are given back.
+  void Purge(const StoredObject* object);
+  void UnlinkAndLeave(const StoreKey& key);
+  bool has_leftovers() const { return !waiting_.empty() || !empties_.empty(); }
+
+ private:
+  void FreeOne(Departure departure);
+  bool RemoveWhole(const Departure& departure);
+  // True when the block is done with, its bytes given back.
+  bool PunchBlock(const Departure& departure, uint64_t block);
+  void PunchFile(const std::shared_ptr<StoredObject>& object, uint64_t block);
+  void RemoveEmpties();
+
+  StoreCore& core_;
+  std::vector<Departure> waiting_;
+  std::vector<StoreKey> empties_;
+};
+
+}  // namespace dartfs::core

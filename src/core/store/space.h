@@ -1,0 +1,58 @@
+// Space: how much of the disk the blocks may take. Bytes are counted from the reservation before a
+// write until the place in the file has been freed. Thread-safe; waits only in WaitForRoom.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+#include "core/base/mutex.h"
+
+namespace dartfs::core {
+
+class Space {
+ public:
+  explicit Space(uint64_t limit_bytes) : limit_(limit_bytes) {}
+
+  uint64_t limit() const { return limit_; }
+  uint64_t used() EXCLUDES(mu_);
+
+  // At the start, whatever the limit.
+  void Load(uint64_t bytes) EXCLUDES(mu_);
+  // For a write: counted as used and as in flight, if that stays within the limit and leaves the
+  // disk its reserve.
+  bool Reserve(uint64_t bytes) EXCLUDES(mu_);
+  // The write of these bytes has ended, well or not: they lie on the disk.
+  void Settle(uint64_t bytes) EXCLUDES(mu_);
+  // They no longer do.
+  void Release(uint64_t bytes) EXCLUDES(mu_);
+
+  // What the disk has left beyond its reserve, as just measured, or what it lacks of it.
+  void SetSpare(uint64_t spare_bytes, uint64_t missing_bytes) EXCLUDES(mu_);
+
+  // A write of so many bytes waits; 0: none does. One at a time.
+  void Want(uint64_t bytes) EXCLUDES(mu_);
+  // Blocks until what is wanted has been reserved, or `patience` ran out, or GiveUp.
+  bool WaitForRoom(std::chrono::nanoseconds patience) EXCLUDES(mu_);
+  // Nothing more will come free by eviction: WaitForRoom waits for writes under way at most.
+  void GiveUp() EXCLUDES(mu_);
+  bool gave_up() EXCLUDES(mu_);
+  // No block fits within what the disk can spare.
+  bool DiskIsFull() EXCLUDES(mu_);
+  // How many bytes must go so that what waits fits, or the limits hold; 0 where all is well.
+  uint64_t Shortage() EXCLUDES(mu_);
+
+ private:
+  bool FitsLocked(uint64_t bytes) const REQUIRES(mu_);
+
+  const uint64_t limit_;
+  Mutex mu_;  // a leaf
+  CondVar room_;
+  uint64_t used_ GUARDED_BY(mu_) = 0;
+  uint64_t in_flight_ GUARDED_BY(mu_) = 0;  // of used_
+  uint64_t spare_ GUARDED_BY(mu_) = UINT64_MAX;
+  uint64_t missing_ GUARDED_BY(mu_) = 0;
+  uint64_t wanted_ GUARDED_BY(mu_) = 0;
+  bool given_up_ GUARDED_BY(mu_) = false;
+};
+
+}  // namespace dartfs::core

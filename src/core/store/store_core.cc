@@ -1,0 +1,30 @@
+#include "core/store/store_core.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace dartfs::core {
+
+void StoreCore::Answer(IoDone done, Status status) {
+  // A read of nothing: the way onto a DiskIo thread.
+  io.Read(layout->lock_fd(), {}, 0,
+          [done = std::move(done), status = std::move(status)](Status) mutable {
+            done(std::move(status));
+          });
+}
+
+void StoreCore::MeasureDisk() {
+  if (options.reserve_fraction <= 0) return;
+  const auto free = layout->Free();
+  if (!free || free->total_bytes == 0) return;
+  const auto reserve =
+      static_cast<uint64_t>(static_cast<double>(free->total_bytes) * options.reserve_fraction);
+  const uint64_t spare = free->free_bytes > reserve ? free->free_bytes - reserve : 0;
+  const uint64_t missing = free->free_bytes < reserve ? reserve - free->free_bytes : 0;
+  const bool few_inodes = free->total_inodes != 0 &&
+                          static_cast<double>(free->free_inodes) <
+                              static_cast<double>(free->total_inodes) * options.reserve_fraction;
+  space.SetSpare(few_inodes ? 0 : spare, missing);
+}
+
+}  // namespace dartfs::core

@@ -1,0 +1,67 @@
+// StoreCore: the parts of a store that its workers share. Each part synchronises itself; what is
+// constant is so from Store::Open on. Operations under way hold a reference, so that a completion
+// that comes late finds what it needs.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+
+#include "core/store/bypass.h"
+#include "core/store/index.h"
+#include "core/store/layout.h"
+#include "core/store/name_cache.h"
+#include "core/store/object_table.h"
+#include "core/store/op_gate.h"
+#include "core/store/open_files.h"
+#include "core/store/space.h"
+#include "core/store/use_clock.h"
+
+namespace dartfs::core {
+
+struct StoreCounters {
+  std::atomic<uint64_t> blocks = 0;
+  std::atomic<uint64_t> pending_blocks = 0;
+  std::atomic<uint64_t> evicted_blocks = 0;
+  std::atomic<uint64_t> corrupt_granules = 0;
+  std::atomic<uint64_t> corrupt_records = 0;  // beside those that the index itself counts
+  std::atomic<uint64_t> write_errors = 0;
+  std::atomic<uint64_t> reported_drops = 0;
+};
+
+struct StoreCore {
+  StoreCore(StoreOptions store_options, DiskIo& disk_io, Clock& store_clock,
+            std::unique_ptr<Layout> the_layout)
+      : options(std::move(store_options)),
+        geometry(options.grid),
+        io(disk_io),
+        clock(store_clock),
+        use_clock(store_clock),
+        layout(std::move(the_layout)),
+        table(geometry),
+        space(options.limit_bytes),
+        bypass(options.bypass_retry),
+        files(*layout, options.open_files) {}
+
+  // Runs `done` on a DiskIo thread: for outcomes that are known on the caller's stack.
+  void Answer(IoDone done, Status status);
+  // Free bytes beyond the reserve, as of now, into `space`.
+  void MeasureDisk();
+
+  const StoreOptions options;
+  const Geometry geometry;
+  DiskIo& io;
+  Clock& clock;
+  UseClock use_clock;
+  const std::unique_ptr<Layout> layout;
+  std::unique_ptr<Index> index;
+  ObjectTable table;
+  Space space;
+  Bypass bypass;
+  OpenFiles files;
+  NameCache names;
+  OpGate gate;  // who uses the index or has I/O under way is inside
+  StoreCounters counters;
+};
+
+}  // namespace dartfs::core

@@ -1,0 +1,238 @@
+#include "core/store/store_impl.h"
+
+#include <bit>
+#include <utility>
+
+#include "core/base/log.h"
+
+namespace dartfs::core {
+namespace {
+
+constexpr auto kLeavingPatience = std::chrono::seconds(10);
+constexpr auto kStopPatience = std::chrono::seconds(30);
+
+// Whether both name the same bytes. Everything else of a meta may change.
+bool SameObject(const ObjectMeta& a, const ObjectMeta& b) {
+  return a.kind == b.kind && a.id == b.id && a.version == b.version && a.size == b.size &&
+         a.volatile_version == b.volatile_version;
+}
+
+bool SameRecord(const ObjectMeta& a, const ObjectMeta& b) {
+  return SameObject(a, b) && a.etag == b.etag && a.last_modified == b.last_modified &&
+         a.content_type == b.content_type && a.verified == b.verified;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Store>> Store::Open(StoreOptions options, DiskIo& io, Scheduler& scheduler) {
+  TRY_ASSIGN(auto layout, Layout::Open(options.dir, options.grid));
+  TRY(CheckHoles(layout->objects_dir()));
+  auto core =
+      std::make_shared<StoreCore>(std::move(options), io, scheduler.clock(), std::move(layout));
+  IndexOptions index_options;
+  index_options.dir = core->layout->index_dir();
+  index_options.map_bytes = core->options.index_map_bytes;
+  Index::Chunks chunks;
+  TRY_ASSIGN(core->index, Index::Open(index_options, &chunks));
+  return std::unique_ptr<Store>(std::make_unique<StoreImpl>(std::move(core), chunks));
+}
+
+StoreImpl::StoreImpl(std::shared_ptr<StoreCore> core, const Index::Chunks& chunks)
+    : core_((Load(*core, chunks), std::move(core))),
+      committer_(std::make_shared<Committer>(core_)),
+      writer_(core_, committer_),
+      reader_(core_, committer_),
+      orphans_(core_, !core_->index->was_clean()) {}
+
+void StoreImpl::Load(StoreCore& core, const Index::Chunks& chunks) {
+  std::shared_ptr<StoredObject> object;
+  for (const auto& [key, record] : chunks) {
+    // Records of one object follow one another.
+    if (object == nullptr || object->key() != key.object) {
+      if (!core.geometry.IsStorableSize(record.object_size)) continue;
+      auto added = core.table.FindOrAdd(key.object, record.object_size, {});
+      if (!added) continue;
+      object = *std::move(added);
+    }
+    if (record.object_size != object->size()) continue;
+    const uint64_t blocks = object->Load(key.chunk, record);
+    core.space.Load(core.geometry.StoredBytesOf(object->size(), key.chunk, blocks));
+    core.counters.blocks += static_cast<uint64_t>(std::popcount(blocks));
+    core.use_clock.NotBefore(record.used_ms);
+  }
+}
+
+Result<std::shared_ptr<StoredObject>> StoreImpl::OpenObject(const StoreKey& key,
+                                                            const ObjectMeta& meta) {
+  const OpInside inside(core_->gate);
+  if (!inside) return MakeError(Code::kCancelled, "the store has stopped");
+  if (meta.size != 0 && !core_->geometry.IsStorableSize(meta.size)) {
+    return MakeError(Code::kTooLarge, std::to_string(meta.size) + " bytes can't be an object's");
+  }
+  constexpr int kTries = 3;
+  for (int i = 0; i < kTries; ++i) {
+    TRY_ASSIGN(auto object, core_->table.FindOrAdd(key, meta.size, kLeavingPatience));
+    if (Adopt(object, key, meta)) return object;
+    // The index may refuse; the object has left memory all the same.
+    const Status dropped = committer_->Drop(object);
+    if (!dropped) LOG_DEBUG("{}", dropped.error().ToString());
+  }
+  return MakeError(Code::kBusy, "object " + key.ToHex() + " keeps changing");
+}
+
+bool StoreImpl::Adopt(const std::shared_ptr<StoredObject>& object, const StoreKey& key,
+                      const ObjectMeta& meta) {
+  if (object->size() != meta.size || object->retired()) return false;
+  ObjectMeta adopted = meta;
+  const ObjectFacts* const known = object->facts();
+  if (known != nullptr) {
+    if (!SameObject(known->meta, meta)) return false;
+    adopted.verified |= known->meta.verified;
+    if (SameRecord(known->meta, adopted)) return true;
+  } else if (object->object_recorded()) {
+    const auto record = core_->index->GetObject(key);
+    if (!record || !SameObject(*record, meta)) return false;
+    adopted.verified |= record->verified;
+    if (SameRecord(*record, adopted)) {
+      object->SetFacts({key, std::move(adopted)});
+      return true;
+    }
+  }
+  const bool is_recorded = object->object_recorded();
+  object->SetFacts({key, std::move(adopted)});
+  if (is_recorded) {
+    committer_->NoteMeta(object);
+  } else {
+    committer_->NoteEmpty(key);
+  }
+  return true;
+}
+
+std::optional<ObjectMeta> StoreImpl::FindObject(const StoreKey& key) {
+  const OpInside inside(core_->gate);
+  if (!inside) return std::nullopt;
+  if (const auto object = core_->table.Find(key)) {
+    if (const ObjectFacts* const facts = object->facts()) return facts->meta;
+  }
+  return core_->index->GetObject(key);
+}
+
+BlockPin StoreImpl::Pin(const std::shared_ptr<StoredObject>& object, uint64_t block) {
+  bool use_is_news = false;
+  if (!object->Pin(block, core_->use_clock.NowMs(), &use_is_news)) return {};
+  if (use_is_news) committer_->NoteUse(object, core_->geometry.ChunkOf(block));
+  return {object, block};
+}
+
+uint64_t StoreImpl::PresentBlocks(const StoredObject& object) {
+  return const_cast<StoredObject&>(object).PresentBlocks();
+}
+
+std::vector<bool> StoreImpl::PresentMap(const StoredObject& object) {
+  return const_cast<StoredObject&>(object).PresentMap();
+}
+
+bool StoreImpl::TryRead(const BlockPin& pin, uint64_t offset, std::span<std::byte> into) {
+  return reader_.TryRead(pin, offset, into);
+}
+
+void StoreImpl::Read(BlockPin pin, uint64_t offset, std::span<std::byte> into, IoDone done) {
+  reader_.Read(std::move(pin), offset, into, std::move(done));
+}
+
+void StoreImpl::Write(std::shared_ptr<StoredObject> object, uint64_t block,
+                      std::shared_ptr<const AlignedBuffer> bytes, IoDone done) {
+  writer_.Write(std::move(object), block, std::move(bytes), std::move(done));
+}
+
+Status StoreImpl::DropObject(const std::shared_ptr<StoredObject>& object) {
+  return committer_->Drop(object);
+}
+
+Status StoreImpl::Rekey(const std::shared_ptr<StoredObject>& object, const StoreKey& key,
+                        const ObjectMeta& meta) {
+  if (meta.size != object->size()) {
+    return MakeError(Code::kInvalidArgument, "an object keeps its size when it gets another key");
+  }
+  return committer_->Rekey(object, key, meta);
+}
+
+void StoreImpl::PutName(NameTable table, std::string_view name, std::string_view value) {
+  if (core_->names.Put(table, name, std::string(value))) return committer_->NoteNames();
+  // An older value must not show instead.
+  DeleteName(table, name);
+}
+
+std::optional<std::string> StoreImpl::GetName(NameTable table, std::string_view name) {
+  auto found = core_->names.Get(table, name);
+  if (found.known) return std::move(found.value);
+  const OpInside inside(core_->gate);
+  if (!inside) return std::nullopt;
+  return core_->index->GetName(table, name);
+}
+
+void StoreImpl::DeleteName(NameTable table, std::string_view name) {
+  if (core_->names.Put(table, name, std::nullopt)) committer_->NoteNames();
+}
+
+Status StoreImpl::Flush() { return committer_->Flush(); }
+
+StoreStats StoreImpl::Stats() {
+  const auto& counters = core_->counters;
+  StoreStats stats;
+  stats.limit_bytes = core_->space.limit();
+  stats.used_bytes = core_->space.used();
+  stats.blocks = counters.blocks;
+  stats.objects = core_->table.size();
+  stats.pending_blocks = counters.pending_blocks;
+  stats.evicted_blocks = counters.evicted_blocks;
+  stats.corrupt_granules = counters.corrupt_granules;
+  stats.write_errors = counters.write_errors;
+  stats.corrupt_records = counters.corrupt_records + core_->index->corrupt_records();
+  stats.commit_seq = core_->index->commit_seq();
+  stats.bypass = core_->bypass.active();
+  stats.bypass_reason = core_->bypass.reason();
+  stats.disk_io = core_->io.Describe();
+  return stats;
+}
+
+void StoreImpl::Stop() {
+  MutexLock lock(stop_mu_);
+  if (std::exchange(stopped_, true)) return;
+  writer_.Stop();
+  orphans_.Stop();
+  const bool all_left = core_->gate.CloseAndWait(kStopPatience);
+  const Status flushed = committer_->Stop();
+  if (!flushed) LOG_WARN("cache: the last commit failed: {}", flushed.error().ToString());
+  if (all_left) {
+    const Status closed = core_->index->Close();
+    if (!closed) LOG_WARN("cache: {}", closed.error().ToString());
+  } else {
+    LOG_WARN("cache: its disk still has not answered; the next start checks the index");
+  }
+  core_->layout->Unlock();
+}
+
+BlockPin::BlockPin(std::shared_ptr<StoredObject> object, uint64_t block)
+    : object_(std::move(object)), block_(block) {}
+
+BlockPin::BlockPin(BlockPin&& other) noexcept
+    : object_(std::move(other.object_)), block_(other.block_) {}
+
+BlockPin& BlockPin::operator=(BlockPin&& other) noexcept {
+  if (this == &other) return *this;
+  if (object_ != nullptr) object_->Unpin(block_);
+  object_ = std::move(other.object_);
+  block_ = other.block_;
+  return *this;
+}
+
+BlockPin::~BlockPin() {
+  if (object_ != nullptr) object_->Unpin(block_);
+}
+
+const StoreKey& KeyOf(const StoredObject& object) { return object.facts()->key; }
+
+const ObjectMeta& MetaOf(const StoredObject& object) { return object.facts()->meta; }
+
+}  // namespace dartfs::core

@@ -1,0 +1,396 @@
+#include "core/store/stored_object.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+namespace dartfs::core {
+namespace {
+
+// A use is news to the index when it falls into another of these than the last.
+constexpr uint64_t kUseResolutionMs = 10 * 60 * 1000;
+
+}  // namespace
+
+StoredObject::~StoredObject() = default;
+
+StoreKey StoredObject::key() const {
+  const ObjectFacts* const known = facts();
+  return known != nullptr ? known->key : first_key_;
+}
+
+std::optional<StoreKey> StoredObject::other_key() const {
+  auto& self = const_cast<StoredObject&>(*this);
+  MutexLock lock(self.mu_);
+  return self.other_key_;
+}
+
+void StoredObject::SetFacts(ObjectFacts facts) {
+  MutexLock lock(mu_);
+  kept_facts_.push_back(std::make_unique<const ObjectFacts>(std::move(facts)));
+  facts_.store(kept_facts_.back().get(), std::memory_order_release);
+}
+
+void StoredObject::SetOtherKey(std::optional<StoreKey> key) {
+  MutexLock lock(mu_);
+  other_key_ = key;
+}
+
+uint64_t StoredObject::Load(uint32_t chunk, const ChunkRecord& record) {
+  MutexLock lock(mu_);
+  const uint64_t blocks = record.blocks & geometry_.LegalMask(size_, chunk);
+  if (blocks == 0) return 0;
+  Chunk& entry = FindOrAdd(chunk);
+  entry.present = blocks;
+  entry.recorded = blocks;
+  entry.used_ms = record.used_ms;
+  set_object_recorded(true);
+  return blocks;
+}
+
+bool StoredObject::Pin(uint64_t block, uint64_t now_ms, bool* use_is_news) {
+  MutexLock lock(mu_);
+  Chunk* const chunk = Find(geometry_.ChunkOf(block));
+  if (chunk == nullptr || (chunk->present & geometry_.MaskOf(block)) == 0) return false;
+  *use_is_news = chunk->used_ms / kUseResolutionMs != now_ms / kUseResolutionMs;
+  chunk->used_ms = now_ms;
+  ++uses_[block].pins;
+  return true;
+}
+
+void StoredObject::Unpin(uint64_t block) {
+  MutexLock lock(mu_);
+  const auto use = uses_.find(block);
+  DARTFS_CHECK(use != uses_.end() && use->second.pins > 0);
+  --use->second.pins;
+  ForgetIfUnused(block);
+}
+
+ReadView StoredObject::View(uint64_t block, GranuleRange granules) {
+  MutexLock lock(mu_);
+  ReadView view;
+  const uint64_t mask = geometry_.MaskOf(block);
+  Chunk* const chunk = Find(geometry_.ChunkOf(block));
+  if (chunk == nullptr || (chunk->present & mask) == 0) return view;
+  view.present = true;
+  view.verified = (chunk->verified & mask) != 0;
+  view.file = file_;
+  file_used_ = true;
+  const auto use = uses_.find(block);
+  DARTFS_CHECK(use != uses_.end());  // pinned
+  view.generation = use->second.generation;
+  if (view.verified) return view;
+  view.sums = use->second.sums;
+  const auto& done = use->second.verified;
+  view.verified = !done.empty();
+  for (uint64_t i = 0; view.verified && i < granules.count; ++i) {
+    view.verified = done[granules.first + i];
+  }
+  return view;
+}
+
+void StoredObject::KeepSums(uint64_t block, uint64_t generation, GranuleSums sums) {
+  MutexLock lock(mu_);
+  const auto use = uses_.find(block);
+  if (use == uses_.end() || use->second.generation != generation) return;
+  const Chunk* const chunk = Find(geometry_.ChunkOf(block));
+  if ((chunk->present & ~chunk->verified & geometry_.MaskOf(block)) == 0) return;
+  use->second.sums = std::move(sums);
+}
+
+void StoredObject::MarkVerified(uint64_t block, uint64_t generation, GranuleRange granules) {
+  MutexLock lock(mu_);
+  const auto at = uses_.find(block);
+  if (at == uses_.end() || at->second.generation != generation) return;
+  const uint64_t mask = geometry_.MaskOf(block);
+  Chunk* const chunk = Find(geometry_.ChunkOf(block));
+  if ((chunk->present & ~chunk->verified & mask) == 0) return;
+  BlockUse& use = at->second;
+  use.verified.resize(GranulesOf(block));
+  for (uint64_t i = 0; i < granules.count; ++i) use.verified[granules.first + i] = true;
+  if (std::find(use.verified.begin(), use.verified.end(), false) != use.verified.end()) return;
+  chunk->verified |= mask;
+  use.verified.clear();
+  // Checksums that the index does not hold yet are still needed, unless it never will.
+  if ((chunk->recorded & mask) != 0 || is_volatile()) use.sums.reset();
+  ForgetIfUnused(block);
+}
+
+uint64_t StoredObject::PresentBlocks() {
+  MutexLock lock(mu_);
+  uint64_t count = 0;
+  for (const Chunk& chunk : chunks_) count += static_cast<uint64_t>(std::popcount(chunk.present));
+  return count;
+}
+
+uint64_t StoredObject::PresentBytes() {
+  MutexLock lock(mu_);
+  uint64_t bytes = 0;
+  for (const Chunk& chunk : chunks_) {
+    bytes += geometry_.StoredBytesOf(size_, chunk.index, chunk.present);
+  }
+  return bytes;
+}
+
+std::vector<bool> StoredObject::PresentMap() {
+  MutexLock lock(mu_);
+  std::vector<bool> map(geometry_.grid().BlockCount(size_));
+  for (const Chunk& chunk : chunks_) {
+    for (unsigned bit = 0; bit < geometry_.blocks_per_chunk(); ++bit) {
+      if ((chunk.present >> bit & 1) != 0) map[geometry_.BlockOf(chunk.index, bit)] = true;
+    }
+  }
+  return map;
+}
+
+StoredObject::Claim StoredObject::ClaimForWrite(uint64_t block) {
+  MutexLock lock(mu_);
+  if (retired_) return Claim::kDropped;
+  Chunk& chunk = FindOrAdd(geometry_.ChunkOf(block));
+  const uint64_t mask = geometry_.MaskOf(block);
+  if ((chunk.present & mask) != 0) return Claim::kPresent;
+  if ((chunk.busy & mask) != 0) return Claim::kBusy;
+  chunk.busy |= mask;
+  return Claim::kClaimed;
+}
+
+std::optional<uint64_t> StoredObject::FinishWrite(uint64_t block, GranuleSums sums,
+                                                  uint64_t now_ms) {
+  MutexLock lock(mu_);
+  Chunk& chunk = FindOrAdd(geometry_.ChunkOf(block));
+  const uint64_t mask = geometry_.MaskOf(block);
+  chunk.busy &= ~mask;
+  if (retired_) return std::nullopt;
+  chunk.present |= mask;
+  chunk.used_ms = now_ms;
+  BlockUse& use = uses_[block];
+  use.generation = ++last_generation_;
+  use.sums = std::move(sums);
+  return use.generation;
+}
+
+void StoredObject::Unclaim(uint64_t block) {
+  MutexLock lock(mu_);
+  Chunk* const chunk = Find(geometry_.ChunkOf(block));
+  if (chunk != nullptr) chunk->busy &= ~geometry_.MaskOf(block);
+}
+
+uint64_t StoredObject::ClaimAbsent(uint64_t chunk) {
+  MutexLock lock(mu_);
+  if (retired_) return 0;
+  Chunk& entry = FindOrAdd(chunk);
+  const uint64_t absent = geometry_.LegalMask(size_, chunk) & ~entry.present & ~entry.busy;
+  entry.busy |= absent;
+  return absent;
+}
+
+bool StoredObject::HasRecorded() {
+  MutexLock lock(mu_);
+  return std::any_of(chunks_.begin(), chunks_.end(),
+                     [](const Chunk& chunk) { return chunk.recorded != 0; });
+}
+
+GranuleSums StoredObject::MarkRecorded(uint64_t block, uint64_t generation) {
+  MutexLock lock(mu_);
+  const auto use = uses_.find(block);
+  if (use == uses_.end() || use->second.generation != generation) return nullptr;
+  const uint64_t mask = geometry_.MaskOf(block);
+  Chunk* const chunk = Find(geometry_.ChunkOf(block));
+  if ((chunk->present & ~chunk->recorded & mask) == 0) return nullptr;
+  chunk->recorded |= mask;
+  return use->second.sums;
+}
+
+void StoredObject::ReleaseSums(uint64_t block) {
+  MutexLock lock(mu_);
+  const auto use = uses_.find(block);
+  const Chunk* const chunk = Find(geometry_.ChunkOf(block));
+  if (use == uses_.end() || (chunk->recorded & geometry_.MaskOf(block)) == 0) return;
+  use->second.sums.reset();
+  ForgetIfUnused(block);
+}
+
+ChunkRecord StoredObject::Snapshot(uint64_t chunk) {
+  MutexLock lock(mu_);
+  ChunkRecord record;
+  record.object_size = size_;
+  Chunk* const entry = Find(chunk);
+  if (entry == nullptr) return record;
+  entry->dirty = false;
+  record.blocks = entry->recorded;
+  record.used_ms = entry->used_ms;
+  return record;
+}
+
+bool StoredObject::MarkDirty(uint64_t chunk) {
+  MutexLock lock(mu_);
+  return !std::exchange(FindOrAdd(chunk).dirty, true);
+}
+
+std::optional<StoredObject::Dropped> StoredObject::Drop(uint64_t block, uint64_t generation) {
+  MutexLock lock(mu_);
+  const auto use = uses_.find(block);
+  if (use == uses_.end() || use->second.generation != generation) return std::nullopt;
+  Chunk* const chunk = Find(geometry_.ChunkOf(block));
+  if ((chunk->present & geometry_.MaskOf(block)) == 0) return std::nullopt;
+  return DropLocked(*chunk, block);
+}
+
+std::vector<StoredObject::Dropped> StoredObject::DropAll() {
+  MutexLock lock(mu_);
+  return DropAllLocked();
+}
+
+std::vector<StoredObject::Dropped> StoredObject::Retire() {
+  MutexLock lock(mu_);
+  retired_ = true;
+  return DropAllLocked();
+}
+
+std::vector<StoredObject::Dropped> StoredObject::DropAllLocked() {
+  std::vector<Dropped> dropped;
+  for (Chunk& chunk : chunks_) {
+    for (unsigned bit = 0; bit < geometry_.blocks_per_chunk(); ++bit) {
+      if ((chunk.present >> bit & 1) == 0) continue;
+      dropped.push_back(DropLocked(chunk, geometry_.BlockOf(chunk.index, bit)));
+    }
+  }
+  return dropped;
+}
+
+std::vector<StoredObject::Evictable> StoredObject::EvictableChunks() {
+  MutexLock lock(mu_);
+  const bool unrecorded_too = is_volatile();
+  std::vector<Evictable> chunks;
+  for (const Chunk& chunk : chunks_) {
+    if ((unrecorded_too ? chunk.present : chunk.recorded) == 0) continue;
+    chunks.push_back({chunk.index, chunk.used_ms});
+  }
+  return chunks;
+}
+
+std::vector<uint64_t> StoredObject::TakeForEviction(const Evictable& from, uint64_t bytes) {
+  MutexLock lock(mu_);
+  std::vector<uint64_t> taken;
+  Chunk* const chunk = Find(from.chunk);
+  if (chunk == nullptr || chunk->used_ms != from.used_ms) return taken;
+  const uint64_t candidates = is_volatile() ? chunk->present : chunk->recorded;
+  uint64_t taken_bytes = 0;
+  for (unsigned bit = 0; bit < geometry_.blocks_per_chunk() && taken_bytes < bytes; ++bit) {
+    if ((candidates >> bit & 1) == 0) continue;
+    const uint64_t block = geometry_.BlockOf(chunk->index, bit);
+    if (PinsOf(block) > 0) continue;
+    DropLocked(*chunk, block);
+    chunk->busy |= geometry_.MaskOf(block);
+    taken.push_back(block);
+    taken_bytes += StoredBytes(block);
+  }
+  return taken;
+}
+
+StoredObject::Claim StoredObject::ClaimForPunch(uint64_t block) {
+  MutexLock lock(mu_);
+  if (retired_) return Claim::kDropped;
+  Chunk& chunk = FindOrAdd(geometry_.ChunkOf(block));
+  const uint64_t mask = geometry_.MaskOf(block);
+  if ((chunk.present & mask) != 0) return Claim::kPresent;
+  if ((chunk.busy & mask) != 0 || PinsOf(block) > 0) return Claim::kBusy;
+  chunk.busy |= mask;
+  return Claim::kClaimed;
+}
+
+bool StoredObject::HoldsOnly(const std::vector<uint64_t>& claimed) {
+  MutexLock lock(mu_);
+  uint64_t busy = 0;
+  for (const Chunk& chunk : chunks_) {
+    if (chunk.present != 0) return false;
+    busy += static_cast<uint64_t>(std::popcount(chunk.busy));
+  }
+  return busy == claimed.size();
+}
+
+bool StoredObject::retired() {
+  MutexLock lock(mu_);
+  return retired_;
+}
+
+std::shared_ptr<ObjectFile> StoredObject::file() {
+  MutexLock lock(mu_);
+  file_used_ = true;
+  return file_;
+}
+
+void StoredObject::SetFile(std::shared_ptr<ObjectFile> file) {
+  MutexLock lock(mu_);
+  file_.swap(file);  // the old one closes after the lock is released
+  file_used_ = true;
+}
+
+bool StoredObject::TestAndClearFileUsed() {
+  MutexLock lock(mu_);
+  return std::exchange(file_used_, false);
+}
+
+void StoredObject::Trim() {
+  std::shared_ptr<ObjectFile> file;  // closed after the lock is released
+  MutexLock lock(mu_);
+  file.swap(file_);
+  std::vector<uint64_t> idle;
+  for (const auto& [block, use] : uses_) {
+    const Chunk* const chunk = Find(geometry_.ChunkOf(block));
+    if (use.pins == 0 && (chunk->recorded & geometry_.MaskOf(block)) != 0) idle.push_back(block);
+  }
+  for (const uint64_t block : idle) uses_.erase(block);
+  const ObjectFacts* const known = facts();
+  if (known == nullptr || known->meta.volatile_version || known->key != first_key_) return;
+  facts_.store(nullptr, std::memory_order_release);
+  kept_facts_.clear();
+}
+
+StoredObject::Chunk* StoredObject::Find(uint64_t chunk) {
+  const auto at = std::lower_bound(chunks_.begin(), chunks_.end(), chunk,
+                                   [](const Chunk& a, uint64_t index) { return a.index < index; });
+  return at != chunks_.end() && at->index == chunk ? &*at : nullptr;
+}
+
+StoredObject::Chunk& StoredObject::FindOrAdd(uint64_t chunk) {
+  const auto at = std::lower_bound(chunks_.begin(), chunks_.end(), chunk,
+                                   [](const Chunk& a, uint64_t index) { return a.index < index; });
+  if (at != chunks_.end() && at->index == chunk) return *at;
+  Chunk fresh;
+  fresh.index = static_cast<uint32_t>(chunk);
+  return *chunks_.insert(at, fresh);
+}
+
+StoredObject::Dropped StoredObject::DropLocked(Chunk& chunk, uint64_t block) {
+  const uint64_t mask = geometry_.MaskOf(block);
+  const Dropped dropped = {block, (chunk.recorded & mask) != 0};
+  chunk.present &= ~mask;
+  chunk.recorded &= ~mask;
+  chunk.verified &= ~mask;
+  const auto use = uses_.find(block);
+  if (use == uses_.end()) return dropped;
+  use->second.generation = ++last_generation_;
+  use->second.sums.reset();
+  use->second.verified.clear();
+  ForgetIfUnused(block);
+  return dropped;
+}
+
+uint32_t StoredObject::PinsOf(uint64_t block) const {
+  const auto use = uses_.find(block);
+  return use == uses_.end() ? 0 : use->second.pins;
+}
+
+void StoredObject::ForgetIfUnused(uint64_t block) {
+  const auto use = uses_.find(block);
+  if (use == uses_.end()) return;
+  const BlockUse& state = use->second;
+  if (state.pins == 0 && state.sums == nullptr && state.verified.empty()) uses_.erase(use);
+}
+
+uint64_t StoredObject::GranulesOf(uint64_t block) const {
+  return geometry_.grid().GranuleCount(geometry_.grid().BlockLength(size_, block));
+}
+
+}  // namespace dartfs::core
