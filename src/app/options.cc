@@ -233,7 +233,8 @@ Status CheckSource(const std::string& source) {
 
 }  // namespace
 
-Result<Invocation> ParseCommandLine(const std::vector<std::string>& arguments) {
+Result<Invocation> ParseCommandLine(const std::vector<std::string>& arguments,
+                                    const std::string& working_dir) {
   TRY_ASSIGN(CommandLine line, Parser().Parse(arguments));
   Invocation invocation;
   if (line.help || line.version) {
@@ -243,6 +244,7 @@ Result<Invocation> ParseCommandLine(const std::vector<std::string>& arguments) {
   TRY(CheckRest(line.rest));
   Values file;
   if (!line.config_file.empty()) {
+    if (!line.config_file.starts_with('/')) line.config_file.insert(0, working_dir + "/");
     TRY_ASSIGN(file, ConfigFileValues(line.config_file));
   }
   TRY_ASSIGN(Values mount, MountOptionValues(line.mount_options));

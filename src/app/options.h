@@ -56,10 +56,12 @@ struct Invocation {
   Options options;
 };
 
-// What main got, without the program's name. Reads the file named by --config. Errors say which
-// option is wrong, where it stood, and what would be right; no secret is quoted. `options` is
-// checked by itself, but not yet against the machine (ResolveDefaults does that).
-core::Result<Invocation> ParseCommandLine(const std::vector<std::string>& arguments);
+// What main got, without the program's name. Reads the file named by --config, a relative name from
+// `working_dir`. Errors say which option is wrong, where it stood, and what would be right; no
+// secret is quoted. `options` is checked by itself, but not yet against the machine
+// (ResolveDefaults does that).
+core::Result<Invocation> ParseCommandLine(const std::vector<std::string>& arguments,
+                                          const std::string& working_dir = ".");
 
 // The text of --help.
 std::string HelpText();
