@@ -68,9 +68,9 @@ void Flight::Leave(uint64_t ticket) {
     gone = std::move(it->second);
     tickets_.erase(it);
     CountReadAhead();
-    const bool running = phase_ == FlightPhase::kWaiting || phase_ == FlightPhase::kFetching ||
-                         phase_ == FlightPhase::kBackoff;
-    if (running && tickets_.empty()) {
+    const bool idle = phase_ == FlightPhase::kWaiting || phase_ == FlightPhase::kBackoff;
+    const bool abandoned = phase_ == FlightPhase::kFetching && !served_ && received_ < length_;
+    if (tickets_.empty() && (idle || abandoned)) {
       phase_ = FlightPhase::kFailed;
       error_ = MakeError(Code::kCancelled, "nobody wants the block any more");
       cancel = StopAttempt();
@@ -160,6 +160,11 @@ void Flight::SetInterested(uint64_t ticket, bool interested) {
   if (cancel != nullptr) cancel->Cancel();
   if (pause) Backoff(kUninterestedRetry);
   if (begin) BeginAttempt();
+}
+
+void Flight::MarkServed() {
+  MutexLock lock(mu_);
+  served_ = true;
 }
 
 void Flight::Abort() {
@@ -290,6 +295,7 @@ bool FlightTicket::Await(uint64_t need, Waker waker) {
 }
 void FlightTicket::Disarm() { flight_->Disarm(id_); }
 void FlightTicket::Raise(Priority priority) { flight_->Raise(id_, priority); }
+void FlightTicket::MarkServed() { flight_->MarkServed(); }
 void FlightTicket::SetInterested(bool interested) { flight_->SetInterested(id_, interested); }
 
 }  // namespace dartfs::core

@@ -6,7 +6,7 @@
 //                  \-> failed            \-> unstored (bypass: the buffer stays a while)
 //
 // Bytes below `trusted` never change: readers copy them without a lock. A ticket is the interest of
-// one reader; when the last goes before the block is complete, the fetch is cancelled.
+// one reader; when the last goes without having got anything, the fetch is cancelled.
 //
 // Thread-safe. Wakers run on a scheduler thread, without locks.
 #pragma once
@@ -67,6 +67,9 @@ class FlightTicket {
   void Disarm();
   // From what somebody may want to what somebody waits for.
   void Raise(Priority priority);
+  // The reader has got bytes of the block: when all tickets go now, the fetch under way goes on to
+  // the block's end (in the background), so that it is kept.
+  void MarkServed();
   // Whether this ticket counts as interest (KERNEL.md, FLUSH); it does from the start.
   void SetInterested(bool interested);
 

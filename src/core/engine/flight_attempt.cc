@@ -286,6 +286,7 @@ void Flight::OnStored(Status status) {
   if (stored) {
     LeaveTables();
   } else {
+    LOG_DEBUG("{} is not kept: {}", Describe(), status.error().ToString());
     env().registry.Remove(this);
     env().unstored.Add(shared_from_this(), length_);
   }

@@ -30,6 +30,7 @@ class Flight final : public std::enable_shared_from_this<Flight> {
   void Disarm(uint64_t ticket);
   void Raise(uint64_t ticket, Priority priority);
   void SetInterested(uint64_t ticket, bool interested);
+  void MarkServed();
   // Ends it with kCancelled for everyone.
   void Abort();
   // An unstored block's memory is wanted back.
@@ -93,6 +94,7 @@ class Flight final : public std::enable_shared_from_this<Flight> {
   std::shared_ptr<const Requester> requester_ GUARDED_BY(mu_);  // of the attempt
   const char* source_ GUARDED_BY(mu_) = "waiting";
   bool attempt_trusted_ GUARDED_BY(mu_) = false;
+  bool served_ GUARDED_BY(mu_) = false;  // somebody has got bytes: worth completing
   bool read_ahead_counted_ GUARDED_BY(mu_) = false;
   uint64_t grant_wait_ GUARDED_BY(mu_) = 0;
   TimerId timer_ GUARDED_BY(mu_) = kNoTimer;

@@ -88,6 +88,7 @@ RangeStep RangeReader::FromFlight(uint64_t in_block, uint64_t want, uint64_t blo
         env.counters.origin_reads.fetch_add(1, std::memory_order_relaxed);
       }
       counted_block_ = ticket_block_;
+      ticket_.MarkServed();
       env.counters.memory_bytes.fetch_add(length, std::memory_order_relaxed);
       position_ += length;
       rounds_ = 0;

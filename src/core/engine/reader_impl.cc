@@ -36,11 +36,12 @@ bool ReaderState::CopyBlock(uint64_t block, uint64_t in_block, std::span<std::by
   }
   TicketOptions options;
   options.requester = requester_;
-  const FlightTicket ticket = object_->flights().JoinExisting(block, std::move(options));
+  FlightTicket ticket = object_->flights().JoinExisting(block, std::move(options));
   if (!ticket) return false;
   const FlightView view = ticket.Look();
   if (view.buffer == nullptr || view.trusted < in_block + into.size()) return false;
   std::memcpy(into.data(), view.buffer->data() + in_block, into.size());
+  ticket.MarkServed();
   env_.counters.origin_reads.fetch_add(1, std::memory_order_relaxed);
   env_.counters.memory_bytes.fetch_add(into.size(), std::memory_order_relaxed);
   return true;

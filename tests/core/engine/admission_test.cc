@@ -159,7 +159,9 @@ TEST(Admission, BlockHead) {
     const Status status = CheckBlockHead(Head(row.status, row.headers), Expected(row.version));
     ASSERT_EQ(status.has_value(), !row.error.has_value())
         << (status ? "" : status.error().ToString());
-    if (row.error) EXPECT_EQ(status.error().code, *row.error) << status.error().ToString();
+    if (row.error) {
+      EXPECT_EQ(status.error().code, *row.error) << status.error().ToString();
+    }
   }
   const std::string modified = std::string("m:") + kModified + "/100";
   EXPECT_TRUE(

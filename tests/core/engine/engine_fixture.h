@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 
+#include "core/base/log.h"
 #include "core/base/random.h"
 #include "core/base/scheduler.h"
 #include "core/engine/engine.h"
@@ -38,6 +39,7 @@ class EngineTest : public ::testing::Test {
   static constexpr uint64_t kBlock = 64 * 1024;
 
   void SetUp() override {
+    if (const char* level = getenv("DARTFS_TEST_LOG")) SetLogLevel(level);
     dir_ = (std::filesystem::temp_directory_path() / "dartfs-engine-XXXXXX").string();
     ASSERT_NE(mkdtemp(dir_.data()), nullptr);
     origin_ = origin::TestOrigin::Start();

@@ -43,6 +43,7 @@ TEST_F(EngineTest, RepeatedReadsAskTheOriginNothing) {
   ASSERT_TRUE(Read("/a"));
   const auto before = origin().StatsOf("/a").requests;
   EXPECT_EQ(before, 3u);  // one probe, two blocks
+  ASSERT_TRUE(WaitStored(*Open("/a")));
   for (int i = 0; i < 10; ++i) ASSERT_TRUE(Read("/a"));
   EXPECT_EQ(origin().StatsOf("/a").requests, before);
   EXPECT_GT(engine_->Stats().cache_reads, 0u);
@@ -282,6 +283,22 @@ TEST_F(EngineTest, AReaderThatStopsEarlyFetchesLittle) {
   origin().AddFile("/a", Pattern(64 * kBlock, 20));
   ASSERT_TRUE(Read("/a", 0, 1));
   EXPECT_LE(origin().StatsOf("/a").body_bytes, kBlock + 1);
+}
+
+TEST_F(EngineTest, ASmallReadKeepsItsWholeBlock) {
+  auto behaviour = origin().behaviour();
+  behaviour.rate = 4 * kBlock;  // the block takes a quarter of a second; the read is answered before
+  origin().SetBehaviour(behaviour);
+  origin().AddFile("/a", Pattern(2 * kBlock, 24));
+  ASSERT_TRUE(Read("/a", 0, 100));
+  auto object = Open("/a");
+  ASSERT_TRUE(object);
+  for (int i = 0; i < 500 && store_->PresentBlocks(*(*object)->stored()) == 0; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_EQ(store_->PresentBlocks(*(*object)->stored()), 1u);
+  ASSERT_TRUE(Read("/a", kBlock - 100, 100));
+  EXPECT_EQ(origin().StatsOf("/a").requests, 2u);
 }
 
 TEST_F(EngineTest, NobodyWantsItSoItIsCancelled) {
