@@ -22,6 +22,7 @@ constexpr uint64_t kExtraFraction = 32;
 }  // namespace
 
 Status CommitRound::Run(RoundWork work) {
+  const uint64_t want = core_.space.WantNumber();
   core_.MeasureDisk();
   TakeIn(&work);
   const auto committed = Pass(std::move(work.present));
@@ -34,7 +35,7 @@ Status CommitRound::Run(RoundWork work) {
     if (!second) status = second.error();
   }
   places_.FreeWaiting();
-  if (core_.space.Shortage() > 0) core_.space.GiveUp();
+  core_.space.GiveUp(want);
   return status;
 }
 

@@ -52,6 +52,7 @@ void Space::SetSpare(uint64_t spare_bytes, uint64_t missing_bytes) {
 void Space::Want(uint64_t bytes) {
   MutexLock lock(mu_);
   wanted_ = bytes;
+  ++want_number_;
   given_up_ = false;
 }
 
@@ -72,9 +73,15 @@ bool Space::WaitForRoom(std::chrono::nanoseconds patience) {
   return true;
 }
 
-void Space::GiveUp() {
+uint64_t Space::WantNumber() {
   MutexLock lock(mu_);
-  if (in_flight_ > 0) return;  // which can be evicted once they are durable
+  return wanted_ > 0 ? want_number_ : 0;
+}
+
+void Space::GiveUp(uint64_t want_number) {
+  MutexLock lock(mu_);
+  if (wanted_ == 0 || want_number != want_number_) return;
+  if (in_flight_ > 0 || FitsLocked(wanted_)) return;
   given_up_ = true;
   room_.NotifyAll();
 }

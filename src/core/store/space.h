@@ -33,8 +33,11 @@ class Space {
   void Want(uint64_t bytes) EXCLUDES(mu_);
   // Blocks until what is wanted has been reserved, or `patience` ran out, or GiveUp.
   bool WaitForRoom(std::chrono::nanoseconds patience) EXCLUDES(mu_);
-  // Nothing more will come free by eviction: WaitForRoom waits for writes under way at most.
-  void GiveUp() EXCLUDES(mu_);
+  // Which Want it is, for GiveUp; 0 where nothing waits.
+  uint64_t WantNumber() EXCLUDES(mu_);
+  // Eviction did what it could after it had seen that Want. If it still has no room, and none comes
+  // with the end of writes under way, WaitForRoom need not wait any longer.
+  void GiveUp(uint64_t want_number) EXCLUDES(mu_);
   bool gave_up() EXCLUDES(mu_);
   // No block fits within what the disk can spare.
   bool DiskIsFull() EXCLUDES(mu_);
@@ -52,6 +55,7 @@ class Space {
   uint64_t spare_ GUARDED_BY(mu_) = UINT64_MAX;
   uint64_t missing_ GUARDED_BY(mu_) = 0;
   uint64_t wanted_ GUARDED_BY(mu_) = 0;
+  uint64_t want_number_ GUARDED_BY(mu_) = 0;
   bool given_up_ GUARDED_BY(mu_) = false;
 };
 

@@ -157,16 +157,24 @@ class StoreFixture : public ::testing::Test {
     options_.dir = copy;
     Start();
   }
-  // The index first: what is copied of the data afterwards is newer, as it would be at a kill.
+  // A file of LMDB is only whole between two commits, so that no other process's copy of it could
+  // be trusted; a copy that saw no commit begin or end is what a kill leaves. The data afterwards:
+  // what is newer there than the index, a kill would have left too.
   void CopyDirectory(const std::string& to) {
-    // With the committer between two rounds, the pages of the index are those of one commit.
-    std::filesystem::create_directories(to);
     namespace fs = std::filesystem;
-    for (const char* part : {"index", "objects"}) {
-      const std::string command =
-          "cp -a --sparse=always '" + options_.dir + "/" + part + "' '" + to + "/' 2>/dev/null";
-      (void)!std::system(command.c_str());
+    const std::string index = options_.dir + "/index";
+    for (bool whole = false; !whole;) {
+      fs::remove_all(to);
+      fs::create_directories(to);
+      const auto before = fs::last_write_time(index + "/data.mdb");
+      const uint64_t seq = store_ != nullptr ? store_->Stats().commit_seq : 0;
+      fs::copy(index, to + "/index", fs::copy_options::recursive);
+      whole = before == fs::last_write_time(index + "/data.mdb") &&
+              seq == (store_ != nullptr ? store_->Stats().commit_seq : 0);
     }
+    const std::string command =
+        "cp -a --sparse=always '" + options_.dir + "/objects' '" + to + "/' 2>/dev/null";
+    (void)!std::system(command.c_str());
     for (const auto& entry : fs::directory_iterator(options_.dir)) {
       if (!entry.is_regular_file()) continue;
       fs::copy_file(entry.path(), to + "/" + entry.path().filename().string());

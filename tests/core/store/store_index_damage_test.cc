@@ -1,0 +1,153 @@
+// Single flipped bits in the index: every read right or a miss, no start fails, no crash.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "core/store/store_fixture.h"
+
+namespace dartfs::core {
+namespace {
+
+constexpr uint64_t kBlock = kTinyGrid.block_size;
+constexpr int kObjects = 40;
+
+class StoreIndexDamageTest : public StoreFixture {
+ protected:
+  static std::string Name(int i) { return "object-" + std::to_string(i); }
+  static uint64_t SizeOf(int i) { return (1 + static_cast<uint64_t>(i) % 5) * kBlock; }
+
+  void Fill() {
+    Start();
+    for (int i = 0; i < kObjects; ++i) PutAll(Object(Name(i), SizeOf(i)));
+    for (int i = 0; i < kObjects; ++i) {
+      store_->PutName(NameTable::kUrls, Name(i), "value " + Name(i));
+    }
+    ASSERT_TRUE(store_->Flush());
+    // Freed pages too, as an index in use has.
+    for (int i = 0; i < kObjects; i += 4) {
+      ASSERT_TRUE(store_->DropObject(Object(Name(i), SizeOf(i)).object));
+      PutAll(Object(Name(i), SizeOf(i)));
+      ASSERT_TRUE(store_->Flush());
+    }
+  }
+  std::string DataFile() const { return options_.dir + "/index/data.mdb"; }
+
+  // Reads everything, puts what is missing, reads again; the store is used in all its ways.
+  void Exercise() {
+    for (int i = 0; i < kObjects; ++i) {
+      const auto held = Object(Name(i), SizeOf(i));
+      ASSERT_NE(held.object, nullptr);
+      CountHits(held);
+      const auto value = store_->GetName(NameTable::kUrls, Name(i));
+      if (value) {
+        EXPECT_EQ(*value, "value " + Name(i));
+      }
+      PutAll(held);
+      EXPECT_EQ(CountHits(held), options_.grid.BlockCount(held.size));
+    }
+    ASSERT_TRUE(store_->Flush());
+  }
+
+  void RunFlips(bool clean, int flips) {
+    SeededRandom random(TestSeed());
+    Fill();
+    const std::string pristine = root_ + "/pristine";
+    if (clean) Stop();
+    CopyDirectory(pristine);
+    Stop();
+    for (int i = 0; i < flips; ++i) {
+      std::filesystem::remove_all(options_.dir);
+      std::filesystem::copy(pristine, options_.dir, std::filesystem::copy_options::recursive);
+      const uint64_t offset = random.Below(std::filesystem::file_size(DataFile()));
+      const auto bit = static_cast<unsigned>(random.Below(8));
+      SCOPED_TRACE("offset " + std::to_string(offset) + " bit " + std::to_string(bit));
+      FlipBit(DataFile(), offset, bit);
+      const Status started = TryStart();
+      ASSERT_TRUE(started) << started.error().ToString();
+      Exercise();
+      Stop();
+      ASSERT_TRUE(TryStart());
+      EXPECT_EQ(store_->Stats().objects, uint64_t{kObjects});
+      Stop();
+      if (HasFailure()) return;
+    }
+  }
+};
+
+TEST_F(StoreIndexDamageTest, OneFlippedBitAfterACleanStop) { RunFlips(true, 25); }
+
+TEST_F(StoreIndexDamageTest, OneFlippedBitAfterAKill) { RunFlips(false, 25); }
+
+TEST_F(StoreIndexDamageTest, AFlipCostsLittle) {
+  Fill();
+  Stop();
+  // Somewhere in the middle: records are lost, not the cache.
+  FlipBit(DataFile(), std::filesystem::file_size(DataFile()) / 2, 1);
+  Start();
+  EXPECT_GT(store_->Stats().objects, uint64_t{kObjects} / 2);
+  EXPECT_FALSE(std::filesystem::exists(options_.dir + "/index.bad-1"));
+}
+
+TEST_F(StoreIndexDamageTest, AHopelessIndexIsSetAside) {
+  struct Case {
+    const char* name;
+    void (*damage)(const std::string& path);
+  };
+  const Case cases[] = {
+      {"empty", [](const std::string& path) { std::ofstream(path, std::ios::trunc); }},
+      {"text", [](const std::string& path) { std::ofstream(path, std::ios::trunc) << "no index"; }},
+      {"zeros",
+       [](const std::string& path) {
+         std::ofstream(path, std::ios::trunc) << std::string(1 << 20, '\0');
+       }},
+      {"cut", [](const std::string& path) { (void)!::truncate(path.c_str(), 8192); }},
+  };
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.name);
+    Fill();
+    Stop();
+    c.damage(DataFile());
+    ASSERT_TRUE(TryStart());
+    EXPECT_EQ(store_->Stats().objects, 0U);
+    // The files of forgotten objects go, and new ones are not taken for them.
+    Exercise();
+    Restart();
+    EXPECT_EQ(store_->Stats().objects, uint64_t{kObjects});
+    Stop();
+    std::filesystem::remove_all(options_.dir);
+  }
+}
+
+TEST_F(StoreIndexDamageTest, TwoStartsThatDiedOpeningItSetItAside) {
+  Fill();
+  Stop();
+  const std::string phase = options_.dir + "/index.phase";
+  std::ofstream(phase, std::ios::trunc) << "o0";  // one start died
+  Start();
+  EXPECT_EQ(store_->Stats().objects, uint64_t{kObjects});
+  Stop();
+  std::ofstream(phase, std::ios::trunc) << "o1";  // two in a row
+  Start();
+  EXPECT_EQ(store_->Stats().objects, 0U);
+  EXPECT_TRUE(std::filesystem::exists(options_.dir + "/index.bad-1"));
+  Exercise();
+  Restart();
+  EXPECT_EQ(store_->Stats().objects, uint64_t{kObjects});
+}
+
+TEST_F(StoreIndexDamageTest, RunsThatDiedInCommitsHaveItRebuiltWithoutLoss) {
+  Fill();
+  Stop();
+  for (const char* note : {"c0", "c1", "c5", "x9", ""}) {
+    std::ofstream(options_.dir + "/index.phase", std::ios::trunc) << note;
+    Start();
+    EXPECT_EQ(store_->Stats().objects, uint64_t{kObjects}) << note;
+    Stop();
+  }
+  Start();
+  Exercise();
+  EXPECT_FALSE(std::filesystem::exists(options_.dir + "/index.bad-1"));
+}
+
+}  // namespace
+}  // namespace dartfs::core

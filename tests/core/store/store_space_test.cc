@@ -1,0 +1,332 @@
+// Limits: bytes, eviction, pins, full and failing disks, bypass and its end.
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+#include <atomic>
+
+#include "core/store/store_fixture.h"
+
+namespace dartfs::core {
+namespace {
+
+constexpr uint64_t kBlock = kTinyGrid.block_size;
+
+class StoreSpaceTest : public StoreFixture {
+ protected:
+  void FailWrites(int sys_errno) {
+    faulty_->SetChoose([sys_errno](const DiskCall& call) {
+      DiskFault fault;
+      if (call.kind != DiskCall::Kind::kRead) {
+        fault = {.kind = DiskFault::Kind::kFail, .sys_errno = sys_errno};
+      }
+      return fault;
+    });
+  }
+  static Code CodeOf(const Status& status) {
+    return status ? Code::kInternal : status.error().code;
+  }
+};
+
+TEST_F(StoreSpaceTest, NeverAboveTheLimit) {
+  options_.limit_bytes = 32 * kBlock;
+  Start();
+  for (int i = 0; i < 10; ++i) {
+    const auto held = Object("o" + std::to_string(i), 16 * kBlock);
+    for (uint64_t block = 0; block < 16; ++block) {
+      EXPECT_TRUE(Put(held, block));
+      EXPECT_LE(store_->Stats().used_bytes, options_.limit_bytes);
+      EXPECT_LE(DiskBytes(), options_.limit_bytes + 16 * 4096);
+    }
+  }
+  EXPECT_GT(store_->Stats().evicted_blocks, 100U);
+  EXPECT_FALSE(store_->Stats().bypass);
+  Restart();
+  EXPECT_LE(store_->Stats().used_bytes, options_.limit_bytes);
+}
+
+TEST_F(StoreSpaceTest, ConcurrentWritersStayWithinTheLimit) {
+  options_.limit_bytes = 64 * kBlock;
+  Start();
+  std::atomic<bool> done = false;
+  std::thread watcher([&] {
+    while (!done) {
+      EXPECT_LE(store_->Stats().used_bytes, options_.limit_bytes);
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  });
+  std::vector<std::thread> writers;
+  for (int t = 0; t < 4; ++t) {
+    writers.emplace_back([&, t] {
+      for (int i = 0; i < 8; ++i) {
+        const auto held = Object("o" + std::to_string(t) + "-" + std::to_string(i), 8 * kBlock);
+        for (uint64_t block = 0; block < 8; ++block) {
+          const Status status = Put(held, block);
+          EXPECT_TRUE(status || status.error().code == Code::kNoSpace);
+          EXPECT_NE(Get(held, block), Got::kWrong);
+        }
+      }
+    });
+  }
+  for (auto& writer : writers) writer.join();
+  done = true;
+  watcher.join();
+  EXPECT_FALSE(store_->Stats().bypass);
+}
+
+TEST_F(StoreSpaceTest, TheLeastRecentlyUsedChunkGoes) {
+  options_.limit_bytes = 12 * kBlock;
+  Start();
+  const auto a = Object("a", 4 * kBlock);
+  const auto b = Object("b", 4 * kBlock);
+  const auto c = Object("c", 4 * kBlock);
+  for (const auto* held : {&a, &b, &c}) {
+    PutAll(*held);
+    scheduler_.clock().Now();
+    scheduler_.Advance(std::chrono::seconds(1));
+  }
+  EXPECT_TRUE(store_->Flush());
+  EXPECT_EQ(Get(a, 0), Got::kHit);  // b is the oldest now
+  scheduler_.Advance(std::chrono::seconds(1));
+  const auto d = Object("d", 3 * kBlock);
+  PutAll(d);
+  EXPECT_EQ(store_->PresentBlocks(*a.object), 4U);
+  EXPECT_LE(store_->PresentBlocks(*b.object), 1U);
+  EXPECT_EQ(store_->PresentBlocks(*c.object), 4U);
+}
+
+TEST_F(StoreSpaceTest, TimesOfUseOutliveTheRun) {
+  options_.limit_bytes = 8 * kBlock;
+  Start();
+  PutAll(Object("a", 4 * kBlock));
+  scheduler_.Advance(std::chrono::hours(1));
+  PutAll(Object("b", 4 * kBlock));
+  scheduler_.Advance(std::chrono::hours(1));
+  EXPECT_EQ(Get(Object("a", 4 * kBlock), 1), Got::kHit);
+  Restart();
+  scheduler_.Advance(std::chrono::hours(1));
+  PutAll(Object("c", 2 * kBlock));
+  EXPECT_EQ(CountHits(Object("a", 4 * kBlock)), 4U);
+  EXPECT_LE(CountHits(Object("b", 4 * kBlock)), 2U);
+}
+
+TEST_F(StoreSpaceTest, PinnedBlocksStay) {
+  options_.limit_bytes = 8 * kBlock;
+  Start();
+  const auto a = Object("a", 4 * kBlock);
+  PutAll(a);
+  std::vector<BlockPin> pins;
+  for (uint64_t i = 0; i < 4; ++i) pins.push_back(store_->Pin(a.object, i));
+  const auto b = Object("b", 40 * kBlock);
+  PutAll(b);
+  EXPECT_EQ(store_->PresentBlocks(*a.object), 4U);
+  EXPECT_EQ(CountHits(a), 4U);
+}
+
+TEST_F(StoreSpaceTest, AllPinnedIsNoRoomAndNoBypass) {
+  options_.limit_bytes = 4 * kBlock;
+  Start();
+  const auto a = Object("a", 4 * kBlock);
+  PutAll(a);
+  std::vector<BlockPin> pins;
+  for (uint64_t i = 0; i < 4; ++i) pins.push_back(store_->Pin(a.object, i));
+  const auto b = Object("b", kBlock);
+  EXPECT_EQ(CodeOf(Put(b, 0)), Code::kNoSpace);
+  EXPECT_FALSE(store_->Stats().bypass);
+  pins.clear();
+  EXPECT_TRUE(Put(b, 0));
+}
+
+TEST_F(StoreSpaceTest, LargerThanTheLimit) {
+  options_.limit_bytes = kBlock / 2;
+  Start();
+  EXPECT_EQ(CodeOf(Put(Object("a", kBlock), 0)), Code::kNoSpace);
+  EXPECT_TRUE(Put(Object("b", 100), 0));
+}
+
+TEST_F(StoreSpaceTest, EvictedObjectsLeaveNoFile) {
+  options_.limit_bytes = 16 * kBlock;
+  Start();
+  for (int i = 0; i < 60; ++i) PutAll(Object("s" + std::to_string(i), 4000));
+  PutAll(Object("big", 16 * kBlock - 4096));
+  EXPECT_TRUE(store_->Flush());
+  uint64_t files = 0;
+  EXPECT_TRUE(Eventually([&] {
+    files = 0;
+    for (const auto& entry :
+         std::filesystem::recursive_directory_iterator(options_.dir + "/objects")) {
+      files += entry.is_regular_file() ? 1 : 0;
+    }
+    return files <= 2;
+  })) << files;
+}
+
+TEST_F(StoreSpaceTest, VolatileBlocksAreEvictedToo) {
+  options_.limit_bytes = 8 * kBlock;
+  Start();
+  ObjectMeta meta = MetaNamed("v", 8 * kBlock);
+  meta.volatile_version = true;
+  const Held v = {"v", meta.size, store_->OpenObject(KeyNamed("v"), meta).value()};
+  PutAll(v);
+  PutAll(Object("a", 4 * kBlock));
+  EXPECT_LE(store_->PresentBlocks(*v.object), 4U);
+  EXPECT_LE(store_->Stats().used_bytes, options_.limit_bytes);
+}
+
+TEST_F(StoreSpaceTest, DiskErrorsMeanBypassUntilItWorksAgain) {
+  for (const int sys_errno : {ENOSPC, EIO, EDQUOT}) {
+    SCOPED_TRACE(sys_errno);
+    Start();
+    const auto a = Object("a" + std::to_string(sys_errno), 8 * kBlock);
+    ASSERT_TRUE(Put(a, 0));
+    ASSERT_TRUE(store_->Flush());
+    FailWrites(sys_errno);
+    EXPECT_EQ(CodeOf(Put(a, 1)), Code::kNoSpace);
+    EXPECT_TRUE(store_->Stats().bypass);
+    EXPECT_FALSE(store_->Stats().bypass_reason.empty());
+    EXPECT_GE(store_->Stats().write_errors, 1U);
+    // Reads go on; writes are not even tried.
+    EXPECT_EQ(Get(a, 0), Got::kHit);
+    const uint64_t calls = faulty_->calls(DiskCall::Kind::kWrite);
+    EXPECT_EQ(CodeOf(Put(a, 2)), Code::kNoSpace);
+    EXPECT_EQ(faulty_->calls(DiskCall::Kind::kWrite), calls);
+    // One try now and then.
+    scheduler_.Advance(options_.bypass_retry + std::chrono::milliseconds(1));
+    EXPECT_EQ(CodeOf(Put(a, 3)), Code::kNoSpace);
+    EXPECT_EQ(faulty_->calls(DiskCall::Kind::kWrite), calls + 1);
+    faulty_->Heal();
+    scheduler_.Advance(options_.bypass_retry + std::chrono::milliseconds(1));
+    EXPECT_TRUE(Put(a, 4));
+    EXPECT_TRUE(Eventually([&] { return !store_->Stats().bypass; }));
+    EXPECT_TRUE(Put(a, 5));
+    EXPECT_EQ(CountHits(a), 3U);
+    EXPECT_TRUE(
+        Eventually([&] { return store_->Stats().used_bytes == store_->Stats().blocks * kBlock; }));
+    Restart();
+    EXPECT_EQ(CountHits(Object(a.name, a.size)), 3U);
+    Stop();
+  }
+}
+
+TEST_F(StoreSpaceTest, AFailedSyncDropsItsBlocks) {
+  options_.commit_interval = std::chrono::hours(1);
+  Start();
+  const auto a = Object("a", 4 * kBlock);
+  ASSERT_TRUE(Put(a, 0));
+  ASSERT_TRUE(store_->Flush());
+  ASSERT_TRUE(Put(a, 1));
+  faulty_->SetChoose([](const DiskCall& call) {
+    return DiskFault{.kind = call.kind == DiskCall::Kind::kSync ? DiskFault::Kind::kFail
+                                                                : DiskFault::Kind::kNone};
+  });
+  (void)store_->Flush();
+  EXPECT_EQ(Get(a, 0), Got::kHit);
+  EXPECT_EQ(Get(a, 1), Got::kMiss);
+  EXPECT_TRUE(store_->Stats().bypass);
+  faulty_->Heal();
+  scheduler_.Advance(options_.bypass_retry + std::chrono::milliseconds(1));
+  ASSERT_TRUE(Put(a, 1));
+  ASSERT_TRUE(store_->Flush());
+  EXPECT_FALSE(store_->Stats().bypass);
+  Crash();
+  EXPECT_EQ(CountHits(Object("a", a.size)), 2U);
+}
+
+TEST_F(StoreSpaceTest, AStuckDiskHoldsNoReaderOfOtherBlocks) {
+  Start();
+  const auto a = Object("a", 4 * kBlock);
+  ASSERT_TRUE(Put(a, 0));
+  EXPECT_EQ(Get(a, 0), Got::kHit);
+  faulty_->SetChoose([](const DiskCall& call) {
+    return DiskFault{.kind = call.kind == DiskCall::Kind::kRead ? DiskFault::Kind::kNone
+                                                                : DiskFault::Kind::kHold};
+  });
+  std::atomic<int> finished = 0;
+  for (uint64_t i = 1; i < 4; ++i) {
+    store_->Write(a.object, i, ToBuffer(BytesOf("a", i, kBlock)), [&](Status) { ++finished; });
+  }
+  EXPECT_TRUE(Eventually([&] { return faulty_->held() == 3; }));
+  EXPECT_EQ(Get(a, 0), Got::kHit);
+  EXPECT_EQ(Get(a, 1), Got::kMiss);
+  EXPECT_EQ(finished, 0);
+  faulty_->Heal();
+  faulty_->Release();
+  EXPECT_TRUE(Eventually([&] { return finished == 3; }));
+  EXPECT_EQ(CountHits(a), 4U);
+}
+
+// A file system of its own, unmounted at the end; root only.
+class StoreSmallDiskTest : public StoreSpaceTest {
+ protected:
+  void SetUp() override {
+    mountpoint_ = root_ + "/small";
+    std::filesystem::create_directory(mountpoint_);
+    if (::mount("tmpfs", mountpoint_.c_str(), "tmpfs", 0, "size=8m,mode=0700") != 0) {
+      GTEST_SKIP() << "needs the right to mount";
+    }
+    mounted_ = true;
+    options_.dir = mountpoint_ + "/cache";
+  }
+  void TearDown() override {
+    Stop();
+    if (mounted_) ::umount2(mountpoint_.c_str(), MNT_DETACH);
+  }
+  // Takes all but so many bytes of the file system.
+  void TakeAllBut(uint64_t bytes) {
+    struct statfs fs = {};
+    ASSERT_EQ(::statfs(mountpoint_.c_str(), &fs), 0);
+    const uint64_t free = static_cast<uint64_t>(fs.f_bavail) * static_cast<uint64_t>(fs.f_bsize);
+    if (free <= bytes) return;
+    std::ofstream(mountpoint_ + "/others") << std::string(free - bytes, 'x');
+  }
+  std::string mountpoint_;
+  bool mounted_ = false;
+};
+
+TEST_F(StoreSmallDiskTest, FarMoreThanFitsIsReadRightAndNeverStuck) {
+  Start();
+  uint64_t kept = 0;
+  for (int i = 0; i < 40; ++i) {
+    const auto held = Object("o" + std::to_string(i), 64 * kBlock);  // 40 MiB in all
+    for (uint64_t block = 0; block < 64; ++block) {
+      const Status status = Put(held, block);
+      EXPECT_TRUE(status || status.error().code == Code::kNoSpace);
+      EXPECT_NE(Get(held, block), Got::kWrong);
+      kept += status ? 1 : 0;
+    }
+    scheduler_.Advance(options_.bypass_retry + std::chrono::milliseconds(1));
+  }
+  EXPECT_GT(kept, 100U);
+  Restart();
+}
+
+TEST_F(StoreSmallDiskTest, TheReserveIsKept) {
+  options_.reserve_fraction = 0.25;
+  Start();
+  for (int i = 0; i < 20; ++i) PutAll(Object("o" + std::to_string(i), 64 * kBlock));
+  EXPECT_FALSE(store_->Stats().bypass) << store_->Stats().bypass_reason;
+  struct statfs fs = {};
+  ASSERT_EQ(::statfs(mountpoint_.c_str(), &fs), 0);
+  // But for what the index takes.
+  EXPECT_GE(static_cast<double>(fs.f_bavail), 0.2 * static_cast<double>(fs.f_blocks));
+}
+
+TEST_F(StoreSmallDiskTest, OthersFillTheDisk) {
+  options_.reserve_fraction = 0.25;
+  Start();
+  PutAll(Object("a", 64 * kBlock));
+  ASSERT_TRUE(store_->Flush());
+  TakeAllBut(uint64_t{1} << 20);
+  EXPECT_TRUE(Eventually([&] { return store_->Stats().evicted_blocks > 0; }));
+  EXPECT_TRUE(Eventually([&] { return store_->Stats().blocks == 0 || DiskBytes() == 0; }));
+  const auto b = Object("b", 4 * kBlock);
+  EXPECT_EQ(CodeOf(Put(b, 0)), Code::kNoSpace);
+  EXPECT_TRUE(store_->Stats().bypass);
+  std::filesystem::remove(mountpoint_ + "/others");
+  scheduler_.Advance(options_.bypass_retry + std::chrono::milliseconds(1));
+  EXPECT_TRUE(Put(b, 1));
+  EXPECT_TRUE(Eventually([&] { return !store_->Stats().bypass; }));
+}
+
+}  // namespace
+}  // namespace dartfs::core
