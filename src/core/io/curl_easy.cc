@@ -98,6 +98,8 @@ Status CurlEasy::SetFixed(const HttpClientOptions& options, const CurlCallbacks&
   Set(easy_, CURLOPT_HEADERFUNCTION, callbacks.header, &rc);
   Set(easy_, CURLOPT_WRITEFUNCTION, callbacks.body, &rc);
   Set(easy_, CURLOPT_OPENSOCKETFUNCTION, callbacks.socket, &rc);
+  Set(easy_, CURLOPT_CLOSESOCKETFUNCTION, callbacks.close, &rc);
+  Set(easy_, CURLOPT_CLOSESOCKETDATA, callbacks.close_owner, &rc);
   Set(easy_, CURLOPT_PREREQFUNCTION, callbacks.request, &rc);
   if (rc == CURLE_OK) return {};
   return MakeError(Code::kInternal, std::string("libcurl option: ") + curl_easy_strerror(rc));

@@ -22,7 +22,9 @@ struct CurlCallbacks {
   curl_write_callback header = nullptr;  // one line a call
   curl_write_callback body = nullptr;
   curl_opensocket_callback socket = nullptr;
-  curl_prereq_callback request = nullptr;  // a connection is there, the request goes out next
+  curl_closesocket_callback close = nullptr;  // its argument is close_owner
+  void* close_owner = nullptr;                // outlives the multi handle: connections do, too
+  curl_prereq_callback request = nullptr;     // a connection is there, the request goes out next
 };
 
 // One easy handle with what must live as long as libcurl may look at it. Options that are the same

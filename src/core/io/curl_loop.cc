@@ -34,7 +34,8 @@ Result<std::unique_ptr<CurlLoop>> CurlLoop::Create(const std::string& name,
 CurlLoop::CurlLoop(CURLM* multi, const HttpClientOptions& options, const AddressPolicy& policy)
     : mailbox_(std::make_shared<CurlMailbox>(options)),
       multi_(multi),
-      shared_{options, policy, *mailbox_, multi, CurlEasyPool(options, CurlTransfer::Callbacks()),
+      shared_{options, policy,   *mailbox_,
+              multi,   sockets_, CurlEasyPool(options, CurlTransfer::Callbacks(sockets_)),
               {}} {}
 
 CurlLoop::~CurlLoop() { Stop(); }

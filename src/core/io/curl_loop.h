@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -15,6 +16,7 @@
 #include "core/base/result.h"
 #include "core/io/address_policy.h"
 #include "core/io/curl_mailbox.h"
+#include "core/io/curl_sockets.h"
 #include "core/io/curl_transfer.h"
 #include "core/io/http_client.h"
 
@@ -53,6 +55,7 @@ class CurlLoop final {
   CurlTransfer* Find(uint64_t id);
 
   const std::shared_ptr<CurlMailbox> mailbox_;
+  CurlSockets sockets_;  // before multi_, which closes them
   const std::unique_ptr<CURLM, MultiDeleter> multi_;
   std::thread thread_;
 

@@ -26,7 +26,7 @@ CurlTransfer::CurlTransfer(CurlShared& shared, CurlCallPtr call)
 
 CurlTransfer::~CurlTransfer() { Detach(); }
 
-CurlCallbacks CurlTransfer::Callbacks() {
+CurlCallbacks CurlTransfer::Callbacks(CurlSockets& sockets) {
   CurlCallbacks callbacks;
   callbacks.header = [](char* data, size_t, size_t size, void* owner) -> size_t {
     return Self(owner).OnHeaderLine({data, size}) ? size : 0;
@@ -37,9 +37,15 @@ CurlCallbacks CurlTransfer::Callbacks() {
   callbacks.socket = [](void* owner, curlsocktype, curl_sockaddr* address) -> curl_socket_t {
     return Self(owner).OnSocket(*address);
   };
-  callbacks.request = [](void* owner, char*, char*, int, int) -> int {
-    Self(owner).OnConnected();
-    return CURL_PREREQFUNC_OK;
+  callbacks.close = [](void* owner, curl_socket_t fd) -> int {
+    return static_cast<CurlSockets*>(owner)->Close(fd);
+  };
+  callbacks.close_owner = &sockets;
+  callbacks.request = [](void* owner, char* peer_ip, char* local_ip, int peer_port,
+                         int local_port) -> int {
+    return Self(owner).OnConnected({local_ip, local_port, peer_ip, peer_port})
+               ? CURL_PREREQFUNC_OK
+               : CURL_PREREQFUNC_ABORT;
   };
   return callbacks;
 }
@@ -86,14 +92,17 @@ curl_socket_t CurlTransfer::OnSocket(const curl_sockaddr& address) {
       return CURL_SOCKET_BAD;
     }
   }
-  return socket(address.family, address.socktype | SOCK_CLOEXEC, address.protocol);
+  return shared_.sockets.Open(address.family, address.socktype, address.protocol);
 }
 
-void CurlTransfer::OnConnected() {
+bool CurlTransfer::OnConnected(const Ends& ends) {
+  redo_ = shared_.sockets.Unclean(ends.local_ip, ends.local_port, ends.peer_ip, ends.peer_port);
+  if (redo_) return false;
   broken_off_.reset();  // an allowed address was found after all
   phase_ = Phase::kHead;
   phase_since_ = RealClock().Now();
   shared_.changed.push_back(this);
+  return true;
 }
 
 bool CurlTransfer::OnHeaderLine(std::string_view line) {
@@ -169,6 +178,11 @@ void CurlTransfer::DeliverEarlyEnd() {
 }
 
 void CurlTransfer::OnCurlDone(CURLcode code) {
+  if (std::exchange(redo_, false) && !call_->cancelled()) {
+    Detach();
+    if (Status started = StartHop(); !started) End(std::move(started));
+    return;
+  }
   if (use_ == Use::kRedirect && phase_ == Phase::kBody && !call_->cancelled()) {
     NextHop();
     return;

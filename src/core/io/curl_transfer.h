@@ -23,6 +23,7 @@
 #include "core/io/address_policy.h"
 #include "core/io/curl_easy.h"
 #include "core/io/curl_mailbox.h"
+#include "core/io/curl_sockets.h"
 #include "core/io/http_head.h"
 
 namespace dartfs::core {
@@ -35,6 +36,7 @@ struct CurlShared {
   const AddressPolicy& policy;
   CurlMailbox& mailbox;
   CURLM* multi;
+  CurlSockets& sockets;
   CurlEasyPool easies;
   std::vector<CurlTransfer*> changed;  // in a callback: the loop must look at their timers
 };
@@ -46,7 +48,7 @@ class CurlTransfer final {
   CurlTransfer(const CurlTransfer&) = delete;
   CurlTransfer& operator=(const CurlTransfer&) = delete;
 
-  static CurlCallbacks Callbacks();
+  static CurlCallbacks Callbacks(CurlSockets& sockets);
 
   void Start(const OriginTable::Ready& ready);
   void Cancel();
@@ -71,7 +73,13 @@ class CurlTransfer final {
   bool Discard(Use use);
   size_t OnBody(std::span<const std::byte> bytes);
   curl_socket_t OnSocket(const curl_sockaddr& address);
-  void OnConnected();
+  struct Ends {
+    const char* local_ip;
+    int local_port;
+    const char* peer_ip;
+    int peer_port;
+  };
+  bool OnConnected(const Ends& ends);  // false: not over this connection
 
   Status StartHop();
   Status CheckLiteral() const;
@@ -100,6 +108,7 @@ class CurlTransfer final {
   Use use_ = Use::kDeliver;
   TimePoint phase_since_;  // the hop's start, the connection, or the last byte
   bool paused_ = false;
+  bool redo_ = false;  // the same hop once more, over another connection
   uint64_t drain_left_ = 0;
   uint64_t unreported_bytes_ = 0;
   uint64_t body_bytes_ = 0;

@@ -1,6 +1,7 @@
 // What goes over the wire, byte for byte, and what a good answer becomes.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <set>
 #include <string>
@@ -196,19 +197,29 @@ TEST_F(CurlClientTest, EveryFramingOfABody) {
   EXPECT_EQ(server.connections(), 1U);
 }
 
-// Only what Content-Length covers is the body; the connection is not used again.
+// Only what Content-Length covers is the body; the rest is nobody's answer, whenever it comes.
 TEST_F(CurlClientTest, BytesAfterTheBodyAreNotBody) {
-  RawServer server([](Connection& c) {
-    if (!c.ReadRequest()) return;
-    c.Write(Ok("hi") + "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil");
-    c.WaitClosed();
-  });
-  for (int i = 0; i < 3; ++i) {
-    const SinkPtr sink = Fetch(server.Url("/x"));
-    ASSERT_TRUE(sink->ok()) << sink->error().context;
-    EXPECT_EQ(sink->body(), "hi");
+  const std::string evil = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil";
+  for (const bool late : {false, true}) {
+    std::atomic<int> poisoned{0};
+    RawServer server([&](Connection& c) {
+      if (!c.ReadRequest()) return;
+      c.Write(late ? Ok("hi") : Ok("hi") + evil);
+      if (late) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        c.Write(evil);
+      }
+      ++poisoned;
+      c.WaitClosed();
+    });
+    for (int i = 0; i < 3; ++i) {
+      const SinkPtr sink = Fetch(server.Url("/x"));
+      ASSERT_TRUE(sink->ok()) << sink->error().context;
+      EXPECT_EQ(sink->body(), "hi");
+      ASSERT_TRUE(RawServer::WaitFor([&] { return poisoned == i + 1; }));
+    }
+    EXPECT_EQ(server.connections(), 3U);
   }
-  EXPECT_EQ(server.connections(), 3U);
 }
 
 TEST_F(CurlClientTest, CodedBodiesComeAsTheyAre) {
