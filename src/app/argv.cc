@@ -1,7 +1,6 @@
 #include "app/argv.h"
 
 #include <algorithm>
-#include <cstring>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,8 +16,7 @@ void HideSecretArguments(int argc, char** argv) {
     const std::string shown = core::RedactUrl(text);
     const size_t length = text.size();
     const size_t kept = std::min(shown.size(), length);
-    std::memcpy(argument, shown.data(), kept);
-    std::memset(argument + kept, 0, length - kept);
+    std::fill(std::copy_n(shown.begin(), kept, argument), argument + length, '\0');
   }
 }
 

@@ -83,34 +83,38 @@ void Reload(const CommandLine& command, const Options& running) {
   LOG_INFO("reloaded: log level {}", again->options.log_level);
 }
 
-// Until a signal to stop, or the end of the mount.
-void WaitForEnd(Node& node, Signals& signals, const CommandLine& command, const Options& options) {
+enum class StopReason { kSignal, kUnmounted };
+
+StopReason WaitForEnd(Node& node, Signals& signals, const CommandLine& command,
+                      const Options& options) {
   while (true) {
     std::array<pollfd, 2> polled = {{{signals.fd(), POLLIN, 0}, {node.ended_fd(), POLLIN, 0}}};
     poll(polled.data(), polled.size(), -1);
     if (polled[1].revents != 0) {
       LOG_INFO("{} was unmounted", core::EscapeForeign(node.mountpoint()));
-      return;
+      return StopReason::kUnmounted;
     }
-    const std::optional<int> signal = signals.Next();
+    const int signal = signals.Next().value_or(0);
     if (signal == SIGHUP) Reload(command, options);
     if (signal == SIGTERM || signal == SIGINT) {
-      LOG_INFO("stopping on {}", *signal == SIGTERM ? "SIGTERM" : "SIGINT");
-      return;
+      LOG_INFO("stopping on {}", signal == SIGTERM ? "SIGTERM" : "SIGINT");
+      return StopReason::kSignal;
     }
   }
 }
 
-void StopInOrder(Node& node, Signals& signals, const PidFile& pid_file) {
+void StopInOrder(Node& node, Signals& signals, StopReason reason, const PidFile& pid_file) {
   sd_notify(0, "STOPPING=1");
-  const std::string mountpoint = node.mountpoint();
-  const std::string pid_path = pid_file.path();
-  const StopGuard guard(signals, kStopLimit, [mountpoint, pid_path](const char* why) {
+  StopGuard::Options guarded;
+  guarded.limit = kStopLimit;
+  guarded.signals = reason == StopReason::kSignal ? 1 : 2;
+  guarded.force = [mountpoint = node.mountpoint(), pid_path = pid_file.path()](const char* why) {
     LOG_ERROR("stopped by force: {}", why);
     umount2(mountpoint.c_str(), MNT_DETACH | UMOUNT_NOFOLLOW);
     if (!pid_path.empty()) unlink(pid_path.c_str());
     _exit(kExitMount);
-  });
+  };
+  const StopGuard guard(signals, std::move(guarded));
   node.Stop();
 }
 
@@ -131,8 +135,8 @@ int Serve(StartReport report, const Options& options, const CommandLine& command
   }
   report.Ready();
   sd_notify(0, "READY=1");
-  WaitForEnd(**node, *signals, command, options);
-  StopInOrder(**node, *signals, pid_file);
+  const StopReason reason = WaitForEnd(**node, *signals, command, options);
+  StopInOrder(**node, *signals, reason, pid_file);
   return kExitOk;
 }
 

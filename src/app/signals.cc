@@ -36,11 +36,10 @@ std::optional<int> Signals::Next() {
   return static_cast<int>(info.ssi_signo);
 }
 
-StopGuard::StopGuard(Signals& signals, core::Duration limit,
-                     std::function<void(const char* why)> force)
+StopGuard::StopGuard(Signals& signals, Options options)
     : signals_(signals),
-      deadline_(core::RealClock().Now() + limit),
-      force_(std::move(force)),
+      options_(std::move(options)),
+      deadline_(core::RealClock().Now() + options_.limit),
       done_(eventfd(0, EFD_CLOEXEC)),
       thread_(core::StartThread("stop-guard", [this] { Watch(); })) {}
 
@@ -51,14 +50,17 @@ StopGuard::~StopGuard() {
 }
 
 void StopGuard::Watch() {
+  int left = options_.signals;
   while (true) {
     const int64_t left_ms = core::ToMillis(deadline_ - core::RealClock().Now());
-    if (left_ms <= 0) return force_("it took too long");
+    if (left_ms <= 0) return options_.force("it took too long");
     std::array<pollfd, 2> polled = {{{done_.get(), POLLIN, 0}, {signals_.fd(), POLLIN, 0}}};
     poll(polled.data(), polled.size(), static_cast<int>(std::min<int64_t>(left_ms, 60'000)));
     if (polled[0].revents != 0) return;
-    const std::optional<int> signal = signals_.Next();
-    if (signal == SIGTERM || signal == SIGINT) return force_("a second signal came");
+    const int signal = signals_.Next().value_or(0);
+    if ((signal == SIGTERM || signal == SIGINT) && --left <= 0) {
+      return options_.force("a further signal came");
+    }
   }
 }
 

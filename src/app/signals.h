@@ -27,11 +27,16 @@ class Signals {
   core::UniqueFd fd_;
 };
 
-// While it lives, a further SIGTERM or SIGINT, or the passing of `limit`, runs `force` on a thread
-// of its own. For an orderly stop that may hang.
+// Watches over an orderly stop that may hang: while it lives, SIGTERM or SIGINT in the given
+// number, or the passing of `limit`, runs `force` on a thread of its own.
 class StopGuard {
  public:
-  StopGuard(Signals& signals, core::Duration limit, std::function<void(const char* why)> force);
+  struct Options {
+    core::Duration limit = std::chrono::seconds(30);
+    int signals = 1;  // 2 where the stop did not begin with a signal
+    std::function<void(const char* why)> force = {};
+  };
+  StopGuard(Signals& signals, Options options);
   ~StopGuard();
   StopGuard(const StopGuard&) = delete;
   StopGuard& operator=(const StopGuard&) = delete;
@@ -40,8 +45,8 @@ class StopGuard {
   void Watch();
 
   Signals& signals_;
+  const Options options_;
   const core::TimePoint deadline_;
-  const std::function<void(const char*)> force_;
   core::UniqueFd done_;
   std::thread thread_;
 };

@@ -51,7 +51,8 @@ std::string ResolveUpToMount(const std::string& path, const std::vector<std::str
       done.resize(std::min(done.size(), done.rfind('/')));
       continue;
     }
-    const std::string next = done + "/" + part;
+    std::string next = done;
+    next.append("/").append(part);
     if (std::find(mountpoints.begin(), mountpoints.end(), next) != mountpoints.end()) {
       done = next;
       break;
@@ -65,7 +66,7 @@ std::string ResolveUpToMount(const std::string& path, const std::vector<std::str
       done = next;
     }
   }
-  for (const std::string& part : rest) done += "/" + part;
+  for (const std::string& part : rest) done.append("/").append(part);
   return done.empty() ? "/" : done;
 }
 
