@@ -10,6 +10,7 @@ namespace {
 
 constexpr auto kLeavingPatience = std::chrono::seconds(10);
 constexpr auto kStopPatience = std::chrono::seconds(30);
+constexpr size_t kUntrimmedObjects = 16'384;
 
 // Whether both name the same bytes. Everything else of a meta may change.
 bool SameObject(const ObjectMeta& a, const ObjectMeta& b) {
@@ -72,12 +73,31 @@ Result<std::shared_ptr<StoredObject>> StoreImpl::OpenObject(const StoreKey& key,
   constexpr int kTries = 3;
   for (int i = 0; i < kTries; ++i) {
     TRY_ASSIGN(auto object, core_->table.FindOrAdd(key, meta.size, kLeavingPatience));
-    if (Adopt(object, key, meta)) return object;
+    const bool first = object->facts() == nullptr;
+    if (Adopt(object, key, meta)) {
+      if (first) TrimIdle(key);
+      return object;
+    }
     // The index may refuse; the object has left memory all the same.
     const Status dropped = committer_->Drop(object);
     if (!dropped) LOG_DEBUG("{}", dropped.error().ToString());
   }
   return MakeError(Code::kBusy, "object " + key.ToHex() + " keeps changing");
+}
+
+void StoreImpl::TrimIdle(const StoreKey& opened) {
+  StoreKey oldest;
+  {
+    MutexLock lock(opened_mu_);
+    opened_.push_back(opened);
+    if (opened_.size() <= kUntrimmedObjects) return;
+    oldest = opened_.front();
+    opened_.pop_front();
+  }
+  const auto object = core_->table.Find(oldest);
+  if (object == nullptr || core_->table.TrimIfIdle(object)) return;
+  MutexLock lock(opened_mu_);
+  opened_.push_back(oldest);
 }
 
 bool StoreImpl::Adopt(const std::shared_ptr<StoredObject>& object, const StoreKey& key,

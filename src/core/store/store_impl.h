@@ -2,6 +2,7 @@
 // with them: BlockWriter, BlockReader, Committer, Orphans over StoreCore. Thread-safe.
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <string>
 
@@ -47,11 +48,17 @@ class StoreImpl final : public Store {
   bool Adopt(const std::shared_ptr<StoredObject>& object, const StoreKey& key,
              const ObjectMeta& meta);
 
+  // Of objects that were opened and that nobody has open any more, all but a number are trimmed.
+  void TrimIdle(const StoreKey& opened) EXCLUDES(opened_mu_);
+
   const std::shared_ptr<StoreCore> core_;
   const std::shared_ptr<Committer> committer_;
   BlockWriter writer_;
   BlockReader reader_;
   Orphans orphans_;
+
+  Mutex opened_mu_;                                     // a leaf
+  std::deque<StoreKey> opened_ GUARDED_BY(opened_mu_);  // in the order of their opening
 
   Mutex stop_mu_;  // held for the whole of Stop
   bool stopped_ GUARDED_BY(stop_mu_) = false;
