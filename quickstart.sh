@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # From a fresh clone to images read through a mount, on Debian 12 or 13:
 #
-#   sudo ./quickstart.sh                       a small image tree on loopback, mounted on /mnt/dartfs
+#   sudo ./quickstart.sh                       a small image tree, mounted on /mnt/dartfs
 #   sudo ./quickstart.sh SOURCE [MOUNTPOINT]   your own URL
 #   sudo ./quickstart.sh --stop                unmounts and removes what this script made
 set -euo pipefail
@@ -132,7 +132,8 @@ look at it        ls -l $where
 what is cached    dartfsctl --cache-dir $cache status
 one file          dartfsctl --cache-dir $cache explain $where/...
 your own origin   mount -t fuse.dartfs https://host/path/ /mnt/x -o allow_other
-at boot           https://host/path/ /mnt/x fuse.dartfs noauto,x-systemd.automount,_netdev,allow_other 0 0
+at boot, in /etc/fstab:
+  https://host/path/ /mnt/x fuse.dartfs noauto,x-systemd.automount,_netdev,allow_other 0 0
 the manual        man dartfs
 stop              sudo $0 --stop
 END

@@ -1,4 +1,5 @@
-# What has to be installed, by Debian's names (12 and 13); sourced by quickstart.sh, test.sh and .ci/run.
+# What has to be installed, by Debian's names (12 and 13). Sourced by quickstart.sh, test.sh and
+# .ci/run.
 # "a|b" is the first of them that this release has.
 # shellcheck shell=bash disable=SC2034
 

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "app/argv.h"
 #include "app/control_client.h"
 #include "app/json_fields.h"
 #include "app/options.h"
@@ -145,6 +146,7 @@ int Main(int argc, char** argv) {
     return Fail(kExitUsage, std::string(failure.what()) + "\nTry 'dartfsctl --help'.");
   }
   arguments.explain = explain->parsed();
+  app::HideSecretArguments(argc, argv);
   return Run(arguments);
 }
 
