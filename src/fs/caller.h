@@ -1,5 +1,4 @@
-// Is the thread that made a request being killed? (KERNEL.md: a fatal signal shows as SIGKILL among
-// the pending ones, also when it was sent as another; a handled one does not.)
+// Is the thread that made a request being killed?
 #pragma once
 
 #include <sys/types.h>
@@ -14,10 +13,13 @@ enum class CallerState {
   kUnseen,  // in another PID namespace, or gone
 };
 
-// Reads /proc/<tid>/status. Does not wait.
+// Reads /proc. Does not wait.
 CallerState LookAtCaller(pid_t tid);
 
-// The same from the file's text. Pure.
-CallerState CallerStateOf(std::string_view proc_status);
+// The same from the texts of /proc/<tid>/status and stat. A fatal signal shows as SIGKILL among the
+// pending ones, also when it was sent as another; a handled one does not (KERNEL.md). A thread that
+// has begun to exit, and now waits for its asynchronous reads, shows PF_EXITING among its flags.
+// Pure.
+CallerState CallerStateOf(std::string_view proc_status, std::string_view proc_stat);
 
 }  // namespace dartfs::fs

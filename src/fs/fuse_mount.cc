@@ -4,6 +4,7 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -55,8 +56,9 @@ int LookErrno(const std::string& path, struct stat* st) {
 
 // True: a dead mount was detached, and what lies below may be another one.
 Result<bool> DetachDeadMount(const std::string& path) {
-  struct stat st {};
-  if (!IsDeadMount(LookErrno(path, &st))) return false;
+  // Not stat(2): the kernel answers that from the attributes it keeps, also for a dead mount.
+  struct statfs facts {};
+  if (statfs(path.c_str(), &facts) == 0 || !IsDeadMount(errno)) return false;
   if (geteuid() == 0) {
     if (umount2(path.c_str(), MNT_DETACH | UMOUNT_NOFOLLOW) != 0) {
       return ErrnoError(errno, "detaching the dead mount on " + EscapeForeign(path));
@@ -86,6 +88,11 @@ std::string KernelOptions(const FuseMountOptions& options, int device) {
                      ",default_permissions,max_read=" + std::to_string(kMaxReadBytes);
   if (options.allow_other) text += ",allow_other";
   return text;
+}
+
+bool IsMountedThere(const std::string& mountpoint, dev_t device) {
+  const auto top = TopMountAt(ReadMountInfo(), mountpoint);
+  return top && makedev(top->major, top->minor) == device;
 }
 
 // libfuse splits its options at commas; a backslash keeps one.
@@ -126,8 +133,9 @@ Result<core::UniqueFd> MountFuse(const FuseMountOptions& options) {
                       "device)");
   }
   const std::string data = KernelOptions(options, device.get());
-  constexpr unsigned long kFlags = MS_RDONLY | MS_NOSUID | MS_NODEV;
-  if (mount(options.source.c_str(), options.mountpoint.c_str(), kFsType, kFlags, data.c_str()) !=
+  unsigned long flags = MS_RDONLY | MS_NOSUID | MS_NODEV;
+  if (options.noexec) flags |= MS_NOEXEC;
+  if (mount(options.source.c_str(), options.mountpoint.c_str(), kFsType, flags, data.c_str()) !=
       0) {
     return ErrnoError(errno, "mounting on " + EscapeForeign(options.mountpoint));
   }
@@ -138,17 +146,20 @@ std::string FusermountOptions(const FuseMountOptions& options) {
   std::string text =
       "ro,nosuid,nodev,default_permissions,subtype=dartfs,fsname=" + EscapeOption(options.source);
   if (options.allow_other) text += ",allow_other";
+  if (options.noexec) text += ",noexec";
   return text;
 }
 
 Status UnmountFuse(const std::string& mountpoint, dev_t device) {
-  const auto top = TopMountAt(ReadMountInfo(), mountpoint);
-  if (!top || makedev(top->major, top->minor) != device) return {};
+  if (!IsMountedThere(mountpoint, device)) return {};
   if (umount2(mountpoint.c_str(), UMOUNT_NOFOLLOW) == 0) return {};
-  if (errno != EBUSY) return ErrnoError(errno, "unmounting " + EscapeForeign(mountpoint));
-  LOG_WARN("{} is in use: detached from the tree, its open files end with this process",
-           EscapeForeign(mountpoint));
-  if (umount2(mountpoint.c_str(), MNT_DETACH | UMOUNT_NOFOLLOW) == 0) return {};
+  if (errno == EBUSY) return MakeError(Code::kBusy, EscapeForeign(mountpoint) + " is in use");
+  return ErrnoError(errno, "unmounting " + EscapeForeign(mountpoint));
+}
+
+Status AbortFuse(const std::string& mountpoint, dev_t device) {
+  if (!IsMountedThere(mountpoint, device)) return {};
+  if (umount2(mountpoint.c_str(), MNT_DETACH | MNT_FORCE | UMOUNT_NOFOLLOW) == 0) return {};
   return ErrnoError(errno, "detaching " + EscapeForeign(mountpoint));
 }
 

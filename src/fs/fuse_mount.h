@@ -18,6 +18,7 @@ struct FuseMountOptions {
   std::string mountpoint;  // absolute and resolved
   std::string source;      // for people, redacted
   bool allow_other = false;
+  bool noexec = false;
 };
 
 // The absolute path of the directory that is to be mounted on. A dead mount on it (its daemon has
@@ -33,9 +34,13 @@ core::Result<core::UniqueFd> MountFuse(const FuseMountOptions& options);
 // The same options for libfuse's own mount (fusermount3), comma-separated and escaped.
 std::string FusermountOptions(const FuseMountOptions& options);
 
-// Ends the mount of that device at the mountpoint, lazily when it is in use (said in the log);
-// nothing when something else, or nothing, is mounted there now.
+// Ends the mount of that device at the mountpoint; nothing when something else, or nothing, is
+// mounted there now. kBusy when it is in use.
 core::Status UnmountFuse(const std::string& mountpoint, dev_t device);
+
+// The same for a mount in use: takes it out of the tree and aborts the connection, so that whoever
+// still has a file open there gets errors, and no request waits any more.
+core::Status AbortFuse(const std::string& mountpoint, dev_t device);
 
 // Lets the kernel read ahead that far on the mount. Root only; never fatal.
 core::Status SetReadAhead(dev_t device, unsigned kib);

@@ -1,5 +1,6 @@
 #include "fs/fuse_ops.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -63,10 +64,13 @@ void OnInterrupt(fuse_req_t req, void* data) {
   context.pending->Interrupt(reinterpret_cast<uintptr_t>(data));
 }
 
+// kWatched: the kernel sends no interrupt for it (PendingReplies::Watch).
+enum class Wait { kInterruptible, kWatched };
+
 // A reply that may be given later: it can be answered early by an interrupt or the end of the
 // mount. `send` translates a value: bool(fuse_req_t, T).
 template <typename T, typename Send>
-Reply<T> Defer(fuse_req_t req, Send send) {
+Reply<T> Defer(fuse_req_t req, Send send, Wait wait = Wait::kInterruptible) {
   const auto pending = Context(req).pending;
   const uint64_t id = pending->NextId();
   auto state = std::make_shared<ReplyState<T>>(
@@ -79,6 +83,7 @@ Reply<T> Defer(fuse_req_t req, Send send) {
   pending->Add(id, state, fuse_req_ctx(req)->pid);
   static_assert(sizeof(void*) >= sizeof(id));
   fuse_req_interrupt_func(req, &OnInterrupt, reinterpret_cast<void*>(id));
+  if (wait == Wait::kWatched) pending->Watch(id);
   return Reply<T>(std::move(state));
 }
 
@@ -92,6 +97,7 @@ void OnInit(void* userdata, fuse_conn_info* conn) {
                           FUSE_CAP_EXPLICIT_INVAL_DATA;
   conn->want &= ~unwanted;
   conn->want |= wanted & conn->capable;
+  context.init_flags = conn->want;
   conn->max_read = kMaxReadBytes;
   conn->max_background = context.max_background;
   conn->congestion_threshold = context.max_background * 3 / 4;
@@ -177,8 +183,11 @@ void OnRead(fuse_req_t req, fuse_ino_t, size_t size, off_t offset, fuse_file_inf
     return;
   }
   context.counts.Count(Op::kReadDeferred);
+  // A direct read is sent like an asynchronous one: the kernel waits for it without interrupts.
+  const bool direct = (fi->flags & O_DIRECT) != 0;
   auto reply = Defer<core::ReadBytes>(
-      req, [](fuse_req_t to, const core::ReadBytes& read) { return ReplyBytes(to, read.bytes); });
+      req, [](fuse_req_t to, const core::ReadBytes& read) { return ReplyBytes(to, read.bytes); },
+      direct ? Wait::kWatched : Wait::kInterruptible);
   context.fs.Read(fi->fh, from, buffer.size(), std::move(reply));
 }
 

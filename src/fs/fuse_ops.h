@@ -20,6 +20,8 @@ struct FuseContext {
   const std::shared_ptr<PendingReplies> pending;
   const unsigned max_background;  // requests of the kernel's read-ahead under way
   OpCounts counts;
+  uint32_t init_flags = 0;  // FUSE_CAP_*: agreed with the kernel by INIT
+  std::atomic<bool> init_answered{false};
   std::atomic<bool> initialised{false};  // release: set once INIT has been worked on
 };
 

@@ -14,6 +14,7 @@
 #include "core/base/mutex.h"
 #include "core/base/text.h"
 #include "core/base/thread.h"
+#include "fs/fuse_io.h"
 #include "fs/fuse_ops.h"
 
 namespace dartfs::fs {
@@ -126,6 +127,9 @@ core::Result<std::unique_ptr<FuseSession>> FuseSession::Create(Options options, 
     return core::MakeError(core::Code::kIo, "fusermount3 could not mount; see its message above");
   }
   static_cast<void>(options.device.Release());  // the session closes it
+  if (!InstallFuseIo(impl->session.get())) {
+    return core::MakeError(core::Code::kInternal, "libfuse does not take the device over");
+  }
   impl->loop = core::StartThread(
       "dartfs-fuse", [raw = impl.get(), threads = options.threads] { raw->Loop(threads); });
   return std::unique_ptr<FuseSession>(new FuseSession(std::move(impl)));
@@ -134,7 +138,7 @@ core::Result<std::unique_ptr<FuseSession>> FuseSession::Create(Options options, 
 FuseSession::FuseSession(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 FuseSession::~FuseSession() {
-  Stop(core::Duration::zero());
+  Stop();
   if (impl_->stuck) static_cast<void>(impl_.release());
 }
 
@@ -165,15 +169,20 @@ bool FuseSession::ended() const {
   return impl_->over;
 }
 
-void FuseSession::Stop(core::Duration grace) {
+void FuseSession::AnswerWaiting(core::Duration grace) {
+  PendingReplies& pending = *impl_->context.pending;
+  if (pending.WaitEmpty(grace)) return;
+  pending.FailAll(core::MakeError(core::Code::kUnavailable, "the file system is being unmounted"));
+}
+
+void FuseSession::Stop() {
   if (!impl_->loop.joinable()) return;
   PendingReplies& pending = *impl_->context.pending;
-  if (!ended()) pending.WaitEmpty(grace);
   impl_->EndLoop();
   impl_->loop.join();
   // No new request from here on. Those answered by another thread at this moment end by themselves.
   constexpr core::Duration kAnswering = std::chrono::seconds(5);
-  pending.FailAll(core::MakeError(core::Code::kUnavailable, "the file system is unmounted"));
+  AnswerWaiting(core::Duration::zero());
   if (!pending.WaitEmpty(kAnswering)) {
     LOG_ERROR("unmount: {} requests are stuck while being answered", pending.size());
     impl_->stuck = true;

@@ -38,9 +38,13 @@ class FuseSession {
   bool WaitEnded(core::Duration timeout);
   bool ended() const;
 
-  // Lets requests finish for `grace`, answers those that still wait with kUnavailable, ends the
-  // loop and joins it; undoes libfuse's own mount. Twice is fine.
-  void Stop(core::Duration grace);
+  // Lets waiting requests finish for `grace`; answers those that still wait with kUnavailable.
+  // Blocks.
+  void AnswerWaiting(core::Duration grace);
+
+  // Ends the loop and joins it, answers everything that waits, undoes libfuse's own mount. Twice is
+  // fine.
+  void Stop();
 
   const OpCounts& counts() const;
   size_t waiting() const;  // requests that wait for an answer

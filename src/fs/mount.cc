@@ -65,6 +65,7 @@ struct Mount::Impl {
   Status Start(std::unique_ptr<Namespace> names);
   Status Attach();
   void Stop();
+  Status Unmount();
 
   const MountOptions options;
   std::string mountpoint;
@@ -95,7 +96,7 @@ Status Mount::Impl::Start(std::unique_ptr<Namespace> names) {
 
 // Mounts, and starts the session.
 Status Mount::Impl::Attach() {
-  const FuseMountOptions mount{mountpoint, source, options.allow_other};
+  const FuseMountOptions mount{mountpoint, source, options.allow_other, options.noexec};
   FuseSession::Options session_options;
   session_options.mountpoint = mountpoint;
   session_options.threads = ThreadCount(options.threads);
@@ -115,12 +116,19 @@ Status Mount::Impl::Attach() {
 
 void Mount::Impl::Stop() {
   if (stopped.exchange(true)) return;
-  if (by_kernel && device != 0) {
-    const Status unmounted = UnmountFuse(mountpoint, device);
-    if (!unmounted) LOG_ERROR("{}", unmounted.error().context);
-  }
-  if (session) session->Stop(kGrace);
+  const Status unmounted = by_kernel && device != 0 ? Unmount() : Status();
+  if (!unmounted) LOG_ERROR("{}", unmounted.error().context);
+  if (session) session->Stop();
   if (fs) fs->Stop();
+}
+
+Status Mount::Impl::Unmount() {
+  Status unmounted = UnmountFuse(mountpoint, device);
+  if (unmounted || unmounted.error().code != core::Code::kBusy) return unmounted;
+  LOG_WARN("{}: detached from the tree; files still open there get errors",
+           unmounted.error().context);
+  if (session) session->AnswerWaiting(kGrace);
+  return AbortFuse(mountpoint, device);
 }
 
 Result<std::unique_ptr<Mount>> Mount::Create(MountOptions options, std::unique_ptr<Namespace> names,

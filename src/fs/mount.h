@@ -20,6 +20,7 @@ struct MountOptions {
   std::string mountpoint;
   std::string source;  // as the user wrote it; shown redacted
   bool allow_other = false;
+  bool noexec = false;  // no programs run from it
   uid_t uid = 0;
   gid_t gid = 0;
   mode_t umask = 0;

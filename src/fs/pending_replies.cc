@@ -43,10 +43,14 @@ void PendingReplies::LookAt(uint64_t id) {
     case CallerState::kUnseen:
       return;
     case CallerState::kAlive:
-      scheduler_.After(kLookInterval, [weak = weak_from_this(), id] {
-        if (const auto self = weak.lock()) self->LookAt(id);
-      });
+      LookAgain(id, kLookInterval);
   }
+}
+
+void PendingReplies::LookAgain(uint64_t id, core::Duration delay) {
+  scheduler_.After(delay, [weak = weak_from_this(), id] {
+    if (const auto self = weak.lock()) self->LookAt(id);
+  });
 }
 
 void PendingReplies::FailAll(const core::Error& error) {

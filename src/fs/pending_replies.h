@@ -23,6 +23,7 @@ class PendingReplies : public std::enable_shared_from_this<PendingReplies> {
   using Look = CallerState (*)(pid_t tid);
   // How often the caller of an interrupted request is looked at.
   static constexpr core::Duration kLookInterval = std::chrono::milliseconds(100);
+  static constexpr core::Duration kWatchDelay = std::chrono::milliseconds(200);
 
   // Always owned by a shared_ptr. The scheduler outlives it.
   explicit PendingReplies(core::Scheduler& scheduler, Look look = &LookAtCaller)
@@ -39,6 +40,9 @@ class PendingReplies : public std::enable_shared_from_this<PendingReplies> {
   // answer; one that can't be seen waits for its answer. Takes only this table's locks, so it may
   // be called under libfuse's.
   void Interrupt(uint64_t id);
+  // For requests whose caller waits uninterruptibly, so that no interrupt will come: looks at it by
+  // itself, first after kWatchDelay.
+  void Watch(uint64_t id) { LookAgain(id, kWatchDelay); }
 
   // Answers everything that waits now.
   void FailAll(const core::Error& error);
@@ -57,6 +61,7 @@ class PendingReplies : public std::enable_shared_from_this<PendingReplies> {
   };
   Shard& ShardOf(uint64_t id) { return shards_[id % shards_.size()]; }
   void LookAt(uint64_t id);
+  void LookAgain(uint64_t id, core::Duration delay);
 
   core::Scheduler& scheduler_;
   const Look look_;

@@ -319,8 +319,10 @@ class MemoryNamespace final : public Namespace {
   }
 
   DirRef Root() const override { return {"/"}; }
-  void Lookup(const DirRef& dir, std::string_view name, core::TimePoint, LookupDone done) override {
+  void Lookup(const DirRef& dir, std::string_view name, core::TimePoint deadline,
+              LookupDone done) override {
     ++lookup_count;
+    last_deadline = deadline;
     lookups.Pass(
         [this, path = dir.key + std::string(name), done = std::move(done)](bool passed) mutable {
           if (!passed) return done(core::MakeError(core::Code::kCancelled, "cancelled"));
@@ -349,6 +351,7 @@ class MemoryNamespace final : public Namespace {
   }
 
   Gate lookups;
+  std::atomic<core::TimePoint> last_deadline{};
   std::atomic<int> lookup_count{0}, list_count{0}, probes{0};
 
  private:
