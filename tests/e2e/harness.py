@@ -140,6 +140,7 @@ class Case(unittest.TestCase):
     def setUp(self):
         self.temp = tempfile.mkdtemp(prefix="dartfs-e2e-")
         self.nodes = []
+        self._processes = []
         self.timed_out = False
         self._watchdog = threading.Timer(self.limit * SLOW, self._expire)
         self._watchdog.daemon = True
@@ -208,8 +209,21 @@ class Case(unittest.TestCase):
     def spawn(self, *command, **more):
         """A helper process that is gone after the test."""
         process = subprocess.Popen(command, preexec_fn=default_signals, **more)
-        self.addCleanup(_end_process, process)
+        if not self._processes:
+            self.addCleanup(self._end_processes)
+        self._processes.append(process)
         return process
+
+    def _end_processes(self):
+        """All are killed before one is waited for: some may wait for one another."""
+        for process in self._processes:
+            if process.poll() is None:
+                process.kill()
+        for process in self._processes:
+            process.wait(timeout=60)
+            for stream in (process.stdin, process.stdout, process.stderr):
+                if stream is not None:
+                    stream.close()
 
     def loop_device(self, image, direct_io=False):
         """A read-only loop device on `image`."""
@@ -243,15 +257,6 @@ def _try_losetup(command):
 def _detach(device):
     subprocess.run(["losetup", "-d", device], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                    timeout=60, check=False)
-
-
-def _end_process(process):
-    if process.poll() is None:
-        process.kill()
-    process.wait(timeout=60)
-    for stream in (process.stdin, process.stdout, process.stderr):
-        if stream is not None:
-            stream.close()
 
 
 def main():

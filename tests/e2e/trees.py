@@ -9,9 +9,10 @@ from harness import BLOCK, GRANULE, MIB, run, sized
 
 # Bytes, because not all of them are UTF-8. No "/" and no NUL: all else may be a name.
 ODD_NAMES = [b"with space", b"100%", b"%41", b"%2e%2e", b"a%20b", b"a#b", b"a?b=c", b"a+b",
-             b"a&b;c", b"<tag>", b"it's", b'"quoted"', b"back\\slash", b"semi:colon", b"-dash", b"~tilde",
-             b"...", b".hidden", b"\xc3\xbcml\xc3\xa4ut", b"latin-\xe4\xff", b"tab\there",
-             b"new\nline", b"[x]{y}|z^`", b"$(echo)", b"trailing ", b" leading", b"n" * 250]
+             b"a&b;c", b"<tag>", b"it's", b'"quoted"', b"back\\slash", b"semi:colon", b"-dash",
+             b"~tilde", b"...", b".hidden", b"\xc3\xbcml\xc3\xa4ut", b"latin-\xe4\xff",
+             b"tab\there", b"new\nline", b"[x]{y}|z^`", b"$(echo)", b"trailing ", b" leading",
+             b"n" * 250]
 SIZES = [0, 1, 2, 511, 4095, 4096, 4097, GRANULE - 1, GRANULE, GRANULE + 1, BLOCK - 1, BLOCK,
          BLOCK + 1, 2 * BLOCK, 2 * BLOCK + 12345]
 
