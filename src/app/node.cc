@@ -137,6 +137,7 @@ Status NodeImpl::StartMount() {
   mount.mountpoint = options_.mountpoint;
   mount.source = options_.source;
   mount.allow_other = options_.allow_other;
+  mount.noexec = options_.noexec;
   mount.uid = options_.uid.value_or(geteuid());
   mount.gid = options_.gid.value_or(getegid());
   mount.umask = options_.umask.value_or(0);
