@@ -28,7 +28,7 @@ class CurlCall final : public HttpCall, public std::enable_shared_from_this<Curl
     HttpHop hop;
     std::string authority;
   };
-  CurlCall(uint64_t call_id, HttpRequest request, Target target, std::shared_ptr<HttpSink> sink,
+  CurlCall(uint64_t call_id, HttpRequest asked, Target first, std::shared_ptr<HttpSink> sink,
            std::shared_ptr<CurlMailbox> mailbox);
 
   void Cancel() override;

@@ -334,6 +334,29 @@ TEST_F(CurlClientTest, UsesTheEnvironmentsProxy) {
   EXPECT_EQ(proxy.requests().size(), 1U);
 }
 
+// What is meant for the origin goes through the tunnel, not to the proxy.
+TEST_F(CurlClientTest, TellsATunnelsProxyNoSecrets) {
+  RawServer proxy([](Connection& c) {
+    if (c.ReadRequest()) c.Write("HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n");
+  });
+  setenv("https_proxy", proxy.Authority().c_str(), 1);
+  HttpClientOptions options = Options();
+  options.use_environment_proxies = true;
+  Make(options);
+  HttpRequest request = Get("https://origin.invalid/path?secret");
+  request.authorization = "Bearer secret";
+  request.headers = {{"X-Api-Key", "secret"}, {"Range", "bytes=0-9"}};
+  const SinkPtr sink = Fetch(request);
+  unsetenv("https_proxy");
+  EXPECT_EQ(sink->code(), Code::kUnavailable) << sink->error().context;
+  EXPECT_FALSE(sink->has_head()) << "the proxy's refusal is not the origin's answer";
+  ASSERT_EQ(proxy.requests().size(), 1U);
+  const std::string sent = proxy.requests()[0];
+  EXPECT_EQ(FirstLine(sent), "CONNECT origin.invalid:443 HTTP/1.1");
+  EXPECT_EQ(sent.find("secret"), std::string::npos) << sent;
+  EXPECT_EQ(sent.find("Range"), std::string::npos) << sent;
+}
+
 TEST_F(CurlClientTest, IgnoresProxiesWhenToldSo) {
   RawServer proxy(ServeHi);
   RawServer origin(ServeHi);
