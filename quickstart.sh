@@ -108,7 +108,7 @@ mount_source() {
     mkdir -p "$where"
     echo "$where" >"$state/made-mountpoint"
   fi
-  echo "mount -t fuse.dartfs ${source%%\?*} $where"
+  echo "mount -t fuse.dartfs $(sed -E 's#://[^/@]*@#://#' <<<"$source") $where"
   mount -t fuse.dartfs "$source" "$where" \
     -o "allow_other,cache_dir=$cache,pid_file=$state/node.pid,log_file=$work/node.log"
   echo "$where" >"$state/mountpoint"
