@@ -1,5 +1,6 @@
 #include "core/store/block_reader.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -81,10 +82,12 @@ bool FindSums(StoreCore& core, ReadPlan& plan) {
   return true;
 }
 
-// Drops the block, once, and says so.
-Error DropBlock(StoreCore& core, Committer& committer, ReadPlan& plan, Error error) {
+// Drops the block and says so, once, whoever else has found the same.
+Error DropBlock(StoreCore& core, Committer& committer, ReadPlan& plan, Error error,
+                uint64_t bad_granules = 0) {
   const auto dropped = plan.object()->Drop(plan.block(), plan.view().generation);
   if (!dropped) return error;
+  core.counters.corrupt_granules.fetch_add(bad_granules, std::memory_order_relaxed);
   core.counters.blocks.fetch_sub(1, std::memory_order_relaxed);
   committer.NoteDeparture({plan.object(), {plan.block()}, false, dropped->recorded});
   const uint64_t number = core.counters.reported_drops.fetch_add(1, std::memory_order_relaxed);
@@ -98,8 +101,7 @@ Error DropBlock(StoreCore& core, Committer& committer, ReadPlan& plan, Error err
 
 Error DropCorrupt(StoreCore& core, Committer& committer, ReadPlan& plan, uint64_t bad_granules,
                   const std::string& why) {
-  core.counters.corrupt_granules.fetch_add(bad_granules, std::memory_order_relaxed);
-  return DropBlock(core, committer, plan, MakeError(Code::kCorrupt, why));
+  return DropBlock(core, committer, plan, MakeError(Code::kCorrupt, why), bad_granules);
 }
 
 Error DropUnrecorded(StoreCore& core, Committer& committer, ReadPlan& plan) {
@@ -137,17 +139,7 @@ struct ReadOp {
   ReadPlan plan;
   IoDone done;
 
-  Status Outcome(Status status) {
-    if (!status) return Failed(status.error());
-    if (!plan.view().verified) {
-      const uint64_t bad = plan.CountBad();
-      if (bad > 0) {
-        return DropCorrupt(*core, *committer, plan, bad, "checksum mismatch");
-      }
-    }
-    plan.Deliver();
-    return {};
-  }
+  uint64_t CountBad() { return plan.view().verified ? 0 : plan.CountBad(); }
 
   Error Failed(const Error& error) {
     if (error.sys_errno != 0) return DropBlock(*core, *committer, plan, error);
@@ -169,6 +161,42 @@ Status Prepare(ReadOp& op) {
   op.file = *std::move(file);
   if (!FindSums(*op.core, op.plan)) return DropUnrecorded(*op.core, *op.committer, op.plan);
   return {};
+}
+
+void Answer(std::unique_ptr<ReadOp> op, Status outcome) {
+  IoDone done = std::move(op->done);
+  op->pin = BlockPin();
+  done(std::move(outcome));
+}
+
+// The read asked for a part of the block; what else of it is damaged is counted before it goes.
+void CountAndDrop(std::unique_ptr<ReadOp> op, uint64_t bad_granules) {
+  const Grid& grid = op->plan.object()->geometry().grid();
+  const uint64_t block = op->plan.block();
+  auto whole = AlignedBuffer::Allocate(grid.BlockLength(op->plan.object()->size(), block));
+  const std::span<std::byte> target = whole.span();
+  const int fd = op->file->fd();
+  DiskIo& io = op->core->io;
+  io.Read(fd, target, grid.BlockOffset(block),
+          [op = std::move(op), whole = std::move(whole), bad_granules](Status read) mutable {
+            ReadPlan& plan = op->plan;
+            const Grid& op_grid = plan.object()->geometry().grid();
+            const uint64_t all =
+                read ? CountBadGranules(op_grid, whole.span(), 0, *plan.view().sums) : 0;
+            Error error = DropCorrupt(*op->core, *op->committer, plan, std::max(all, bad_granules),
+                                      "checksum mismatch");
+            Answer(std::move(op), std::move(error));
+          });
+}
+
+void OnRead(std::unique_ptr<ReadOp> op, const Status& status) {
+  if (!status) {
+    Error error = op->Failed(status.error());
+    return Answer(std::move(op), std::move(error));
+  }
+  if (const uint64_t bad = op->CountBad(); bad > 0) return CountAndDrop(std::move(op), bad);
+  op->plan.Deliver();
+  Answer(std::move(op), {});
 }
 
 }  // namespace
@@ -200,12 +228,8 @@ void BlockReader::Read(BlockPin pin, uint64_t offset, std::span<std::byte> into,
   const int fd = op->file->fd();
   const auto target = op->plan.Target();
   const uint64_t file_offset = op->plan.FileOffset();
-  core_->io.Read(fd, target, file_offset, [op = std::move(op)](Status read) mutable {
-    Status outcome = op->Outcome(std::move(read));
-    IoDone done_fn = std::move(op->done);
-    op->pin = BlockPin();
-    done_fn(std::move(outcome));
-  });
+  core_->io.Read(fd, target, file_offset,
+                 [op = std::move(op)](const Status& read) mutable { OnRead(std::move(op), read); });
 }
 
 }  // namespace dartfs::core

@@ -28,6 +28,7 @@ struct BlockWriter::Job {
   uint64_t block = 0;
   std::shared_ptr<const AlignedBuffer> bytes;
   IoDone done;
+  uint64_t bypass_number = 0;
 };
 
 // Whole pages go past the page cache, the rest of an object's last page through it. Completes on a
@@ -90,9 +91,9 @@ class BlockWriter::Op : public std::enable_shared_from_this<BlockWriter::Op> {
     }
     core_->counters.blocks.fetch_add(1, std::memory_order_relaxed);
     if (job_->object->is_volatile()) {
-      core_->bypass.NoteSuccess();
+      core_->bypass.NoteSuccess(job_->bypass_number);
     } else {
-      committer_->NotePresent({job_->object, job_->block, *generation});
+      committer_->NotePresent({job_->object, job_->block, *generation, job_->bypass_number});
     }
     return {};
   }
@@ -166,6 +167,7 @@ void BlockWriter::Admit(std::unique_ptr<Job> job) {
   if (auto outcome = Claim(*job)) {
     return core_->Answer(std::move(job->done), *std::move(outcome));
   }
+  job->bypass_number = core_->bypass.number();
   const uint64_t bytes = object.StoredBytes(job->block);
   if (!MakeRoom(bytes)) {
     object.Unclaim(job->block);

@@ -25,6 +25,7 @@ void Bypass::EnterForGood(const std::string& reason) {
 }
 
 bool Bypass::EnterLocked(const std::string& reason) {
+  ++number_;
   if (active_) return false;
   active_ = true;
   reason_ = reason;
@@ -39,10 +40,15 @@ bool Bypass::MayWrite(TimePoint now) {
   return true;
 }
 
-void Bypass::NoteSuccess() {
+uint64_t Bypass::number() {
+  MutexLock lock(mu_);
+  return number_;
+}
+
+void Bypass::NoteSuccess(uint64_t number) {
   {
     MutexLock lock(mu_);
-    if (!active_ || for_good_) return;
+    if (!active_ || for_good_ || number != number_) return;
     active_ = false;
     reason_.clear();
   }

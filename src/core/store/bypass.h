@@ -3,6 +3,7 @@
 // through, to try. Thread-safe; takes the time as argument.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "core/base/mutex.h"
@@ -19,8 +20,10 @@ class Bypass {
   void EnterForGood(const std::string& reason) EXCLUDES(mu_);
   // True outside of bypass, and for one try each `retry`.
   bool MayWrite(TimePoint now) EXCLUDES(mu_);
-  // Blocks have been written and committed.
-  void NoteSuccess() EXCLUDES(mu_);
+  // Counts the refusals. What was begun under an older number says nothing about the disk since.
+  uint64_t number() EXCLUDES(mu_);
+  // Blocks admitted under this number have been written and committed.
+  void NoteSuccess(uint64_t number) EXCLUDES(mu_);
 
   bool active() EXCLUDES(mu_);
   std::string reason() EXCLUDES(mu_);
@@ -32,6 +35,7 @@ class Bypass {
   Mutex mu_;  // a leaf
   bool active_ GUARDED_BY(mu_) = false;
   bool for_good_ GUARDED_BY(mu_) = false;
+  uint64_t number_ GUARDED_BY(mu_) = 0;
   std::string reason_ GUARDED_BY(mu_);
   TimePoint next_try_ GUARDED_BY(mu_);
 };

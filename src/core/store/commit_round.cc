@@ -14,7 +14,7 @@
 namespace dartfs::core {
 namespace {
 
-constexpr Duration kSyncDeadline = std::chrono::seconds(60);
+constexpr Duration kSyncDeadline = std::chrono::seconds(30);
 // Evicted beyond what is needed at once, as each eviction costs a commit.
 constexpr uint64_t kMaxExtraBytes = uint64_t{64} << 20;
 constexpr uint64_t kExtraFraction = 32;
@@ -208,8 +208,10 @@ void CommitRound::Settle(const Present& present, const IndexBatch& batch) {
       departure.object->set_object_recorded(false);
     }
   }
-  for (const auto& each : present) each.object->ReleaseSums(each.block);
-  if (!present.empty() && !batch.empty()) core_.bypass.NoteSuccess();
+  for (const auto& each : present) {
+    each.object->ReleaseSums(each.block);
+    core_.bypass.NoteSuccess(each.bypass_number);
+  }
 }
 
 // The records are as before: those of new blocks are not there, those of leaving ones still are.

@@ -18,6 +18,7 @@ struct PresentBlock {
   std::shared_ptr<StoredObject> object;
   uint64_t block = 0;
   uint64_t generation = 0;
+  uint64_t bypass_number = 0;  // when it was admitted
 };
 
 // What has come in since the last round.

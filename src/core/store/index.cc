@@ -120,8 +120,6 @@ Result<std::unique_ptr<Index>> Index::Open(const IndexOptions& options, Chunks* 
 Result<std::unique_ptr<Index>> Index::OpenPrepared(const IndexOptions& options, Chunks* chunks) {
   TRY(MakeDirectory(options.dir));
   TRY(RemoveIndexSeal(options.dir));
-  // Nobody else has it open, so what LMDB's lock file says can only be stale or damaged.
-  ::unlink((options.dir + "/lock.mdb").c_str());
   auto state = std::make_unique<State>();
   TRY_ASSIGN(state->env,
              IndexEnv::Open({options.dir, options.map_bytes, IndexEnvOptions::Mode::kReadWrite}));

@@ -112,8 +112,9 @@ class Store {
                                              Scheduler& scheduler);
 
   // Finds the object or makes its record. The key is derived by the caller (identity.h). A record
-  // of the same key with another kind, id, version or size is dropped first. Of the rest of the meta
-  // the caller's is kept, but `verified` stays once it is set. Durable with the first block. Blocking.
+  // of the same key with another kind, id, version or size is dropped first. Of the rest of the
+  // meta the caller's is kept, but `verified` stays once it is set. Durable with the first block.
+  // Blocking.
   virtual Result<std::shared_ptr<StoredObject>> OpenObject(const StoreKey& key,
                                                            const ObjectMeta& meta) = 0;
 

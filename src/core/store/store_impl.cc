@@ -9,7 +9,7 @@ namespace dartfs::core {
 namespace {
 
 constexpr auto kLeavingPatience = std::chrono::seconds(10);
-constexpr auto kStopPatience = std::chrono::seconds(30);
+constexpr auto kStopPatience = std::chrono::seconds(15);
 constexpr size_t kUntrimmedObjects = 16'384;
 
 // Whether both name the same bytes. Everything else of a meta may change.

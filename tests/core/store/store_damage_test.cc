@@ -68,6 +68,16 @@ TEST_F(StoreDamageTest, OneBitIsFoundFromEveryReadOfItsGranule) {
   }
 }
 
+TEST_F(StoreDamageTest, AReadOfAPartCountsWhatElseOfItsBlockIsDamaged) {
+  Fill("a", 2 * kBlock);
+  for (const uint64_t granule : {0, 2, 3}) FlipBit(PathOf("a"), granule * kGranule + 5, 1);
+  Start();
+  const auto a = Object("a", 2 * kBlock);
+  EXPECT_EQ(GetPart(a, 0, 2 * kGranule, 10), Got::kDropped);
+  EXPECT_EQ(store_->Stats().corrupt_granules, 3U);
+  EXPECT_EQ(Get(a, 1), Got::kHit);
+}
+
 TEST_F(StoreDamageTest, ACheckedGranuleIsTrusted) {
   Fill("a", 2 * kBlock);
   Start();

@@ -88,6 +88,23 @@ TEST_F(StoreIndexDamageTest, AFlipCostsLittle) {
   EXPECT_FALSE(std::filesystem::exists(options_.dir + "/index.bad-1"));
 }
 
+TEST_F(StoreIndexDamageTest, TheOtherFilesOfTheIndexMayBeDamagedToo) {
+  Fill();
+  Stop();
+  for (const char* file : {"/index/lock.mdb", "/index/seal", "/index.phase"}) {
+    for (const uint64_t part : {0, 1, 2, 3}) {
+      const std::string path = options_.dir + file;
+      FlipBit(path, std::filesystem::file_size(path) * part / 4, static_cast<unsigned>(part));
+      Start();
+      EXPECT_EQ(store_->Stats().objects, uint64_t{kObjects});
+      Stop();
+    }
+  }
+  std::ofstream(options_.dir + "/index/lock.mdb", std::ios::trunc) << "no lock";
+  Start();
+  Exercise();
+}
+
 TEST_F(StoreIndexDamageTest, AHopelessIndexIsSetAside) {
   struct Case {
     const char* name;

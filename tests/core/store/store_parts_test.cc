@@ -213,11 +213,14 @@ TEST(BypassTest, OneTryNowAndThen) {
   EXPECT_FALSE(bypass.MayWrite(start + seconds(4)));
   EXPECT_TRUE(bypass.MayWrite(start + seconds(5)));
   EXPECT_FALSE(bypass.MayWrite(start + seconds(6)));
-  bypass.NoteSuccess();
+  bypass.NoteSuccess(0);  // begun before the disk refused
+  bypass.NoteSuccess(1);  // and before it refused again
+  EXPECT_TRUE(bypass.active());
+  bypass.NoteSuccess(bypass.number());
   EXPECT_FALSE(bypass.active());
   EXPECT_TRUE(bypass.MayWrite(start + seconds(6)));
   bypass.EnterForGood("damaged");
-  bypass.NoteSuccess();
+  bypass.NoteSuccess(bypass.number());
   EXPECT_FALSE(bypass.MayWrite(start + seconds(600)));
 }
 

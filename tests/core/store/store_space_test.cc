@@ -148,6 +148,7 @@ TEST_F(StoreSpaceTest, EvictedObjectsLeaveNoFile) {
   options_.limit_bytes = 16 * kBlock;
   Start();
   for (int i = 0; i < 60; ++i) PutAll(Object("s" + std::to_string(i), 4000));
+  scheduler_.Advance(std::chrono::seconds(1));
   PutAll(Object("big", 16 * kBlock - 4096));
   EXPECT_TRUE(store_->Flush());
   uint64_t files = 0;
