@@ -11,7 +11,7 @@ class StockNginx(Case):
 
     def test_tree_and_images_cold_and_after_a_crash_without_origin(self):
         root = self.dir("tree")
-        payload = trees.make_tree(root)
+        payload = trees.make_tree(root, dotted=False)
         server = self.nginx(root)
         node = self.node(server.url())
         self.agree(node, root, payload)

@@ -70,7 +70,7 @@ def make_images(root, payload):
             file.write(random.Random(offset).randbytes(MIB))
 
 
-def make_files(root):
+def make_files(root, dotted=True):
     """Sizes around every boundary, and odd names."""
     os.makedirs(os.path.join(root, "sizes"), exist_ok=True)
     for size in SIZES:
@@ -78,6 +78,8 @@ def make_files(root):
     odd = os.path.join(os.fsencode(root), b"odd")
     os.makedirs(odd, exist_ok=True)
     for i, name in enumerate(ODD_NAMES):
+        if name.startswith(b".") and not dotted:
+            continue
         with open(os.path.join(odd, name), "wb") as file:
             file.write(b"content of %d\n" % i + name)
         folder = os.path.join(odd, b"in " + name[:200])
@@ -99,13 +101,14 @@ def age(root, seconds=100000):
             os.utime(os.path.join(folder, name), (moment, moment), follow_symlinks=False)
 
 
-def make_tree(root):
-    """Everything above, for the main job; the payload lies beside `root`, not in it."""
+def make_tree(root, dotted=True):
+    """Everything above, for the main job; the payload lies beside `root`, not in it. Without
+    `dotted`, no name begins with a dot: nginx does not list those."""
     payload = root.rstrip("/") + "-payload"
     make_payload(payload)
     os.makedirs(root, exist_ok=True)
     make_images(os.path.join(root, "images"), payload)
-    make_files(root)
+    make_files(root, dotted)
     age(root)
     return payload
 
