@@ -102,6 +102,8 @@ struct DirListings::State : std::enable_shared_from_this<DirListings::State> {
   GotDir GotOf(const Dir& dir, TimePoint now) REQUIRES(mu);
   void AddWaiter(const std::string& key, Dir& dir, TimePoint deadline, GotDirDone done)
       REQUIRES(mu);
+  std::optional<Result<GotDir>> AnswerOrWait(const std::string& key, TimePoint deadline,
+                                             GotDirDone& done, bool& start) EXCLUDES(mu);
   void ExpireWaiter(const std::string& key, uint64_t id) EXCLUDES(mu);
   void StartFetch(const std::string& key) EXCLUDES(mu);
   void OnFetched(const std::string& key, Result<FetchedListing> fetched) EXCLUDES(mu);
@@ -177,6 +179,24 @@ void DirListings::State::AddWaiter(const std::string& key, Dir& dir, TimePoint d
         [self = shared_from_this(), key, id = waiter.id] { self->ExpireWaiter(key, id); });
   }
   dir.waiters.push_back(std::move(waiter));
+}
+
+// The answer where it is known; else takes `done`, and says whether a fetch is to start.
+std::optional<Result<GotDir>> DirListings::State::AnswerOrWait(const std::string& key,
+                                                               TimePoint deadline, GotDirDone& done,
+                                                               bool& start) {
+  core::MutexLock lock(mu);
+  if (stopped) return MakeError(Code::kCancelled, "the mount is stopping");
+  Dir& dir = FindOrMake(key);
+  const TimePoint now = Now();
+  const bool leave_alone = HasStale(dir) && now < unreachable_until;
+  if (now < dir.fresh_until || leave_alone) return GotOf(dir, now);
+  if (dir.waiters.size() >= kMaxWaiters) {
+    return MakeError(Code::kBusy, "too many wait for the listing of one directory");
+  }
+  AddWaiter(key, dir, deadline, std::move(done));
+  start = !std::exchange(dir.fetching, true);
+  return std::nullopt;
 }
 
 void DirListings::State::ExpireWaiter(const std::string& key, uint64_t id) {
@@ -331,25 +351,9 @@ KnownDir DirListings::Known(const std::string& key) {
 
 void DirListings::Get(const std::string& key, TimePoint deadline, GotDirDone done) {
   state_->LoadFromIndex(key);
-  std::optional<Result<GotDir>> now;
   bool start = false;
-  {
-    core::MutexLock lock(state_->mu);
-    Dir& dir = state_->FindOrMake(key);
-    const TimePoint time = state_->Now();
-    const bool leave_alone = State::HasStale(dir) && time < state_->unreachable_until;
-    if (state_->stopped) {
-      now = MakeError(Code::kCancelled, "the mount is stopping");
-    } else if (time < dir.fresh_until || leave_alone) {
-      now = state_->GotOf(dir, time);
-    } else if (dir.waiters.size() >= kMaxWaiters) {
-      now = MakeError(Code::kBusy, "too many wait for the listing of one directory");
-    } else {
-      state_->AddWaiter(key, dir, deadline, std::move(done));
-      start = !std::exchange(dir.fetching, true);
-    }
-  }
-  if (now) return done(std::move(*now));
+  const auto now = state_->AnswerOrWait(key, deadline, done, start);
+  if (now) return done(*now);
   if (start) state_->StartFetch(key);
 }
 

@@ -25,7 +25,7 @@ struct DirListingsOptions {
   core::Duration absent_ttl = std::chrono::seconds(1);       // of "no such directory"
   core::Duration unreachable_ttl = std::chrono::seconds(5);  // stale listings served meanwhile
   core::Duration fetch_timeout = std::chrono::seconds(60);   // of one listing, all its pages
-  size_t cached_entries = 400'000;                         // of all listings in memory together
+  size_t cached_entries = 400'000;                           // of all listings in memory together
 };
 
 // What is known of a directory without asking.
@@ -55,24 +55,24 @@ class DirListings {
   core::Url UrlOf(std::string_view dir) const;
 
   // In memory, else in the index (reads the local disk).
-  KnownDir Known(const std::string& dir);
+  KnownDir Known(const std::string& key);
 
   // The listing, fetched when it is not fresh. Errors: kDeadlineExceeded, kUnavailable and the
   // like, and what HttpClient refuses, when there is no listing to fall back on; kCancelled after
   // Stop.
-  void Get(const std::string& dir, core::TimePoint deadline, GotDirDone done);
+  void Get(const std::string& key, core::TimePoint deadline, GotDirDone done);
 
   // A directory that no listing names, found by looking it up: known for the time to live without
   // asking, and in the index for when the origin is gone.
-  void RememberDirectory(const std::string& dir);
-  bool IsRememberedDirectory(const std::string& dir);  // within the time to live; no I/O
-  bool WasDirectory(const std::string& dir);           // ever; reads the index
+  void RememberDirectory(const std::string& key);
+  bool IsRememberedDirectory(const std::string& key);  // within the time to live; no I/O
+  bool WasDirectory(const std::string& key);           // ever; reads the index
 
   // Somebody found the origin out of reach.
   void NoteUnreachable();
 
   // True once for each listing in memory that is fresh: its entries may be probed ahead.
-  std::shared_ptr<const DirListing> TakeForProbing(const std::string& dir);
+  std::shared_ptr<const DirListing> TakeForProbing(const std::string& key);
 
   // Cancels fetches, answers everyone. Twice is fine.
   void Stop();

@@ -244,7 +244,7 @@ class HttpNamespace::ProbeRun : public std::enable_shared_from_this<ProbeRun> {
       }
       const TimePoint deadline = state_->engine.scheduler().clock().Now() + kProbeTimeout;
       state_->engine.Open(url, state_->OpenOptionsUntil(deadline),
-                          [self = shared_from_this()](Opened opened) {
+                          [self = shared_from_this()](const Opened& opened) {
                             self->Done(opened || !MeansUnreachable(opened.error()));
                             self->Pump();
                           });

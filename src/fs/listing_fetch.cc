@@ -141,7 +141,7 @@ class Fetch final : public ListingFetch, public std::enable_shared_from_this<Fet
   }
 
  private:
-  using Step = void (Fetch::*)(Answer answer);
+  using Step = void (Fetch::*)(const Answer& answer);
 
   // One request; its answer goes to `step` on the worker.
   void Get(const Url& url, std::vector<core::HttpHeader> headers, Step step) {
@@ -173,10 +173,10 @@ class Fetch final : public ListingFetch, public std::enable_shared_from_this<Fet
     if (!answer) return Finish(std::move(answer).error());
     const int status = answer->status;
     if (status == 429 || status >= 500) return Finish(std::move(answer->refusal));
-    (this->*step)(std::move(*answer));
+    (this->*step)(*answer);
   }
 
-  void OnPlain(Answer answer) {
+  void OnPlain(const Answer& answer) {
     if (answer.status == 304 && conditional_) return FinishAs(FetchedListing::Kind::kNotModified);
     if (!answer.usable) {
       refused_as_ = KindOf(answer.status);
@@ -200,7 +200,7 @@ class Fetch final : public ListingFetch, public std::enable_shared_from_this<Fet
       candidates_ = {request_.directory.path};
       return NextCandidate();
     }
-    result_.validators = std::move(answer.validators);
+    result_.validators = answer.validators;
     complete_ = listing->index && !listing->cut && !answer.cut;
     children_ = std::move(listing->children);
     FinishListing();
@@ -233,7 +233,7 @@ class Fetch final : public ListingFetch, public std::enable_shared_from_this<Fet
     Get(url, {}, &Fetch::OnPage);
   }
 
-  void OnPage(Answer answer) {
+  void OnPage(const Answer& answer) {
     const bool first = pages_ == 1 || children_.empty();
     auto listing = answer.usable
                        ? ParseListing(answer.content_type, answer.body, request_.directory)

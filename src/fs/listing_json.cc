@@ -67,8 +67,8 @@ class JsonReader final : public nlohmann::json_sax<json> {
   }
   bool string(string_t& value) override {
     if (depth_ == 2 && key_ == "name") name_ = RestoreRawBytes(value);
-    if (depth_ == 2 && key_ == "type") type_ = std::move(value);
     if (depth_ == 2 && key_ == "mtime") mtime_ = core::ParseHttpDate(value);
+    if (depth_ == 2 && key_ == "type") type_ = std::move(value);
     return Scalar();
   }
   bool key(string_t& value) override {

@@ -128,16 +128,17 @@ class S3Reader {
   }
 
   void EndOfEntryValue(const std::string& parent, const std::string& name) {
-    if (parent == "Contents" && name == "Key") entry_.key = std::move(text_);
-    if (parent == "Contents" && name == "Size") entry_.size = core::TrimAscii(text_);
-    if (parent == "Contents" && name == "LastModified") entry_.time = core::TrimAscii(text_);
     // CommonPrefixes may hold several.
-    if (parent == "CommonPrefixes" && name == "Prefix") Keep({std::move(text_), {}, {}, true});
+    if (parent == "CommonPrefixes" && name == "Prefix") Keep({text_, {}, {}, true});
+    if (parent != "Contents") return;
+    if (name == "Key") entry_.key = text_;
+    if (name == "Size") entry_.size = core::TrimAscii(text_);
+    if (name == "LastModified") entry_.time = core::TrimAscii(text_);
   }
 
   void EndOfListValue(const std::string& name) {
-    if (name == "Contents") Keep(std::move(entry_));
-    if (name == "Prefix") prefix_ = std::move(text_);
+    if (name == "Contents") Keep(std::exchange(entry_, {}));
+    if (name == "Prefix") prefix_ = text_;
     if (name == "EncodingType") url_encoded_ = core::TrimAscii(text_) == "url";
     if (name == "IsTruncated") truncated_ = core::TrimAscii(text_) == "true";
     if (name == "NextContinuationToken") next_ = core::TrimAscii(text_);
