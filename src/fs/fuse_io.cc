@@ -3,6 +3,8 @@
 #include <linux/fuse.h>
 #include <unistd.h>
 
+#include "fs/fuse_ops.h"
+
 namespace dartfs::fs {
 namespace {
 

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "fs/fuse_ops.h"
+struct fuse_session;
 
 namespace dartfs::fs {
 

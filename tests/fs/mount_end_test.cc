@@ -151,6 +151,21 @@ TEST_F(MountTest, ManyStalledReadersHinderNobody) {
   EXPECT_EQ(engine_.lowered, kReaders);
 }
 
+TEST_F(MountTest, KilledLookupsOfOneNameAndOfMany) {
+  Mounted();
+  tree_->lookups.Close();
+  std::vector<pid_t> children;
+  for (int i = 0; i < 16; ++i) {
+    const std::string name = i < 8 ? "same" : "other" + std::to_string(i);
+    children.push_back(InChild([&] { return Stat(Path(name)); }));
+  }
+  // One of those that want the same name asks for all; names apart do not wait for each other.
+  ASSERT_TRUE(tree_->lookups.AwaitWaiting(9));
+  std::this_thread::sleep_for(milliseconds(50));
+  for (const pid_t child : children) kill(child, SIGKILL);
+  for (const pid_t child : children) EXPECT_TRUE(Gone(child, kSecond));
+}
+
 TEST_F(MountTest, AClosedDuplicateFailsNoRead) {
   tree_->AddFile("/a", {.size = kMiB, .seed = 6});
   engine_.in_memory = false;
