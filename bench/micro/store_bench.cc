@@ -201,7 +201,7 @@ void MakeIndex(const std::string& dir, uint64_t objects) {
   (void)Layout::Open(dir, grid).value();
   Index::Chunks chunks;
   auto index = Index::Open({.dir = dir + "/index"}, &chunks).value();
-  constexpr uint64_t kObjectsPerCommit = 500;
+  constexpr uint64_t kObjectsPerCommit = 2500;
   for (uint64_t first = 0; first < objects; first += kObjectsPerCommit) {
     IndexBatch batch;
     for (uint64_t i = first; i < std::min(objects, first + kObjectsPerCommit); ++i) {
