@@ -8,8 +8,11 @@ namespace dartfs::core {
 namespace {
 // How long a fetch without a byte is still taken to be on its way when interest in it ends.
 constexpr Duration kProgressGrace = std::chrono::milliseconds(500);
-// How often a fetch is tried again for reads that nobody seems to wait for any more.
+// A fetch for reads that nobody seems to wait for any more is tried again now and then, ever more
+// seldom, and given up when it gets nowhere for so long: dead readers take no connections for good.
 constexpr Duration kUninterestedRetry = std::chrono::seconds(5);
+constexpr Duration kMaxUninterestedRetry = std::chrono::seconds(60);
+constexpr Duration kUninterestedPatience = std::chrono::seconds(5);
 
 const char* PriorityName(Priority priority) {
   switch (priority) {
@@ -47,10 +50,15 @@ std::optional<uint64_t> Flight::AddTicket(TicketOptions options) {
   {
     MutexLock lock(mu_);
     if (phase_ == FlightPhase::kFailed || phase_ == FlightPhase::kStored) return std::nullopt;
+    const bool paused = phase_ == FlightPhase::kBackoff && !AnyInterested();
     id = next_ticket_++;
     tickets_[id].options = std::move(options);
     CountReadAhead();
     raise = fetch_;
+    if (paused && timer_ != kNoTimer && env().scheduler.Cancel(timer_)) {
+      timer_ = kNoTimer;
+      env().scheduler.Post([self = shared_from_this()] { self->BeginAttempt(); });
+    }
   }
   if (raise != nullptr) raise->Raise(priority);
   return id;
@@ -141,25 +149,56 @@ void Flight::Raise(uint64_t ticket, Priority priority) {
 }
 
 void Flight::SetInterested(uint64_t ticket, bool interested) {
-  std::shared_ptr<BlockFetch> cancel;
+  std::shared_ptr<BlockFetch> raise;
+  Priority priority = Priority::kBackground;
   bool begin = false;
-  bool pause = false;
   {
     MutexLock lock(mu_);
     tickets_.at(ticket).interested = interested;
     if (interested) {
+      pauses_ = 0;
       begin =
           phase_ == FlightPhase::kBackoff && timer_ != kNoTimer && env().scheduler.Cancel(timer_);
       if (begin) timer_ = kNoTimer;
-    } else if (phase_ == FlightPhase::kFetching && !AnyInterested() &&
-               env().scheduler.clock().Now() - last_progress_ > kProgressGrace) {
-      cancel = StopAttempt();
-      pause = true;
+      raise = fetch_;
+      priority = BestPriority();
     }
   }
-  if (cancel != nullptr) cancel->Cancel();
-  if (pause) Backoff(kUninterestedRetry);
+  if (raise != nullptr) raise->Raise(priority);
   if (begin) BeginAttempt();
+  if (!interested) PauseUnwanted();
+}
+
+void Flight::PauseUnwanted() {
+  std::shared_ptr<BlockFetch> cancel;
+  Duration delay{};
+  {
+    MutexLock lock(mu_);
+    if (phase_ != FlightPhase::kFetching || tickets_.empty() || AnyInterested()) return;
+    const Duration patience = pauses_ == 0 ? kProgressGrace : kUninterestedPatience;
+    const TimePoint until = last_progress_ + patience;
+    if (env().scheduler.clock().Now() < until) {
+      if (std::exchange(watched_, true)) return;
+      env().scheduler.At(until, [weak = weak_from_this()] {
+        if (const auto self = weak.lock()) self->LookAtInterest();
+      });
+      return;
+    }
+    cancel = StopAttempt();
+    delay =
+        std::min<Duration>(kUninterestedRetry * (1 << std::min(pauses_, 4)), kMaxUninterestedRetry);
+    ++pauses_;
+  }
+  if (cancel != nullptr) cancel->Cancel();
+  Backoff(delay);
+}
+
+void Flight::LookAtInterest() {
+  {
+    MutexLock lock(mu_);
+    watched_ = false;
+  }
+  PauseUnwanted();
 }
 
 void Flight::MarkServed() {

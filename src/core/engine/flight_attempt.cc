@@ -70,7 +70,7 @@ void Flight::BeginAttempt() {
     request.length = length_;
     request.from = received_;
     request.requester = requester_;
-    request.priority = BestPriority();
+    request.priority = AnyInterested() ? BestPriority() : Priority::kBackground;
   }
   const std::shared_ptr<BlockFetch> fetch = source.Fetch(std::move(request), attempt);
   Priority priority = Priority::kBackground;
@@ -79,13 +79,14 @@ void Flight::BeginAttempt() {
     MutexLock lock(mu_);
     abandoned = attempt_ != attempt;
     if (!abandoned) fetch_ = fetch;
-    priority = BestPriority();
+    if (AnyInterested()) priority = BestPriority();
   }
   if (abandoned) {
     fetch->Cancel();
-  } else {
-    fetch->Raise(priority);  // somebody may have joined meanwhile
+    return;
   }
+  fetch->Raise(priority);  // somebody may have joined meanwhile
+  PauseUnwanted();
 }
 
 Status Flight::OnStart(const FlightAttempt* attempt, bool trusted) {

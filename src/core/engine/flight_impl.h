@@ -59,6 +59,9 @@ class Flight final : public std::enable_shared_from_this<Flight> {
   void RetryOrFail(Error error);
   void RefuseRequester(Error error);
   void Backoff(Duration delay);
+  // Gives the attempt up if nobody seems to wait and it gets nowhere; looks again later if it does.
+  void PauseUnwanted();
+  void LookAtInterest();
   void Complete();
   void OnStored(Status status);
   void Fail(Error error);
@@ -102,6 +105,8 @@ class Flight final : public std::enable_shared_from_this<Flight> {
   uint64_t received_at_failure_ GUARDED_BY(mu_) = 0;
   int failures_ GUARDED_BY(mu_) = 0;  // in a row without progress
   uint32_t attempts_ GUARDED_BY(mu_) = 0;
+  int pauses_ GUARDED_BY(mu_) = 0;        // in a row, for want of interest
+  bool watched_ GUARDED_BY(mu_) = false;  // LookAtInterest will run
 };
 
 // The sink of one attempt. A flight listens to its current attempt only.

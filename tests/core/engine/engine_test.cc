@@ -287,7 +287,8 @@ TEST_F(EngineTest, AReaderThatStopsEarlyFetchesLittle) {
 
 TEST_F(EngineTest, ASmallReadKeepsItsWholeBlock) {
   auto behaviour = origin().behaviour();
-  behaviour.rate = 4 * kBlock;  // the block takes a quarter of a second; the read is answered before
+  behaviour.rate =
+      4 * kBlock;  // the block takes a quarter of a second; the read is answered before
   origin().SetBehaviour(behaviour);
   origin().AddFile("/a", Pattern(2 * kBlock, 24));
   ASSERT_TRUE(Read("/a", 0, 100));
@@ -316,6 +317,25 @@ TEST_F(EngineTest, NobodyWantsItSoItIsCancelled) {
   EXPECT_EQ(answered.get_future().get(), Code::kCancelled);
   EXPECT_TRUE(origin().WaitForOpenConnections(1));
   EXPECT_TRUE(engine_->Stats().flights.empty());
+}
+
+TEST_F(EngineTest, AReaderThatSeemsGoneKeepsNoConnectionAndHoldsUpNobody) {
+  const std::string bytes = Pattern(kBlock, 24);
+  origin().AddFile("/a", bytes);
+  auto object = Open("/a");
+  ASSERT_TRUE(object);
+  origin().AddFault({.fault = origin::Fault::kStallHead, .path = "/a", .times = 1});
+  auto dead = ReaderOf(*object);
+  std::promise<bool> answered;
+  dead->Read(0, 10, kNoDeadline, [&](Result<ReadBytes> r) { answered.set_value(r.has_value()); });
+  ASSERT_TRUE(origin().WaitForRequests("/a", 2));
+  dead->LowerInterest();  // at once: before the fetch has been without a byte for long
+  EXPECT_TRUE(origin().WaitForOpenConnections(1)) << "the fetch is cancelled";
+  // The next retry for the dead reader is seconds away; who comes now does not wait for it.
+  auto read = ReadOn(*ReaderOf(*object), 100, 50, Deadline(3));
+  ASSERT_TRUE(read) << read.error().ToString();
+  EXPECT_EQ(*read, bytes.substr(100, 50));
+  EXPECT_TRUE(answered.get_future().get()) << "what it asked for is there after all";
 }
 
 TEST_F(EngineTest, ClosingAReaderAnswersItsReads) {
