@@ -69,6 +69,19 @@ Status CheckCoding(const HttpHead& head, const std::string& what) {
                                            "\") although identity was asked for");
 }
 
+// The size differs. Where the validator is the same, or the bytes can never change, the origin
+// contradicts itself; else it is another version.
+Error OtherTotal(const ExpectedBlock& expected) {
+  const auto version = ParseVersion(expected.version);
+  const bool contradiction =
+      version && (version->kind == Version::Kind::kETag || version->kind == Version::Kind::kFixed);
+  if (contradiction) {
+    return MakeError(Code::kBadResponse,
+                     expected.what + ": the origin states another size for the same version");
+  }
+  return MakeError(Code::kStale, expected.what + ": the object has another size now");
+}
+
 Error BadRange(const HttpHead& head, const std::string& what) {
   const auto value = head.Find("Content-Range");
   return MakeError(Code::kBadResponse,
@@ -165,9 +178,7 @@ Status CheckBlockHead(const HttpHead& head, const ExpectedBlock& expected) {
   const auto range = value ? ParseContentRange(*value) : std::nullopt;
   if (!range || !range->total) return BadRange(head, expected.what);
   TRY(CheckValidator(head, expected));
-  if (*range->total != expected.total) {
-    return MakeError(Code::kStale, expected.what + ": the object has another size now");
-  }
+  if (*range->total != expected.total) return OtherTotal(expected);
   if (range->first != expected.first || range->last != expected.last) {
     return BadRange(head, expected.what);
   }

@@ -87,11 +87,11 @@ TEST(Admission, BlockHead) {
       {"weak ETag now", "e:\"v1\"", 206, {range, length, {"ETag", "W/\"v1\""}}, Code::kStale},
       {"no ETag now", "e:\"v1\"", 206, {range, length}, Code::kStale},
       {"412", "e:\"v1\"", 412, {}, Code::kStale},
-      {"other total",
+      {"other total, same ETag",
        "e:\"v1\"",
        206,
        {{"Content-Range", "bytes 8-15/99"}, length, etag},
-       Code::kStale},
+       Code::kBadResponse},
       {"416 of another size", "e:\"v1\"", 416, {{"Content-Range", "bytes */9"}}, Code::kStale},
       {"416 of the same size",
        "e:\"v1\"",
@@ -164,6 +164,11 @@ TEST(Admission, BlockHead) {
     }
   }
   const std::string modified = std::string("m:") + kModified + "/100";
+  const HttpHeader other{"Content-Range", "bytes 8-15/99"};
+  const Status resized =
+      CheckBlockHead(Head(206, {other, length, {"Last-Modified", kModified}}), Expected(modified));
+  ASSERT_FALSE(resized);
+  EXPECT_EQ(resized.error().code, Code::kStale);
   EXPECT_TRUE(
       CheckBlockHead(Head(206, {range, length, {"Last-Modified", kModified}}), Expected(modified)));
   EXPECT_EQ(
