@@ -169,6 +169,8 @@ class CrashRounds:
 
     def _read_blocks(self, durable, what):
         for name, blocks in durable.items():
+            if not blocks:
+                continue  # perhaps never opened: unknown with the origin stopped
             shown = os.open(self.node.path(name), os.O_RDONLY)
             true = os.open(os.path.join(self.root, name), os.O_RDONLY)
             try:

@@ -128,7 +128,8 @@ def check_length(path, lines):
     header = path.startswith("src/") and path.endswith(".h")
     limit = MAX_HEADER_LINES if header else MAX_FILE_LINES
     if len(lines) > limit:
-        yield Finding(path, limit + 1, "file-length", f"{len(lines)} lines, limit {limit}: split it")
+        finding = f"{len(lines)} lines, limit {limit}: split it"
+        yield Finding(path, limit + 1, "file-length", finding)
 
 
 def reason_above(lines, first_line):
