@@ -153,15 +153,15 @@ class Stall(Case):
         self.server.faults({"fault": "stall-body", "path": "/stall/*", "ranged_only": True})
         with Meanwhile(self, node.path("cached"), cached) as during:
             self.check_hangs(node, lambda i: "stall/f0", "reads of one file")
+            # Killed reads stay outstanding in the kernel: later on, their flight asks again.
+            wait_until(lambda: sum(o["active"] for o in node.status()["origins"]) == 0, 4 * SLOW,
+                       "the transfer that nobody wants is cancelled", 0.1)
             self.check_hangs(node, lambda i: f"stall/f{i}", "reads of many files")
             self.server.faults({"fault": "stall-head", "path": "/stall/*"})
             self.check_hangs(node, lambda i: f"stall/n{i}", "lookups of many names")
             # The kernel lets one look a name up; who else wants it can't be killed meanwhile.
             self.check_hangs(node, lambda i: "stall/same", "lookups of one name", False)
         print(f"  cached reads before: {before.summary()}; during: {during.summary()}", flush=True)
-        # A killed read stays outstanding in the kernel, so its flight may ask again now and then.
-        wait_until(lambda: sum(o["active"] for o in node.status()["origins"]) == 0, 30 * SLOW,
-                   "transfers that nobody wants are cancelled", 0.1)
         self.server.faults()
         self.assertEqual(trees.sha256_of(node.path("stall", "f3")),
                          trees.sha256_of(os.path.join(self.root, "stall", "f3")))
