@@ -6,6 +6,10 @@
 
 #include <array>
 #include <cerrno>
+#include <cstdint>
+#include <optional>
+
+#include "core/base/text.h"
 
 namespace dartfs::core {
 namespace {
@@ -23,6 +27,8 @@ bool EndOf(int fd, NameFunction name, std::string* ip, int* port) {
   socklen_t size = sizeof(address);
   auto* generic = reinterpret_cast<sockaddr*>(&address);
   if (name(fd, generic, &size) != 0) return false;
+  // Also anything but libcurl's own: see Open.
+  if (address.ss_family != AF_INET && address.ss_family != AF_INET6) return false;
   std::array<char, NI_MAXHOST> host{};
   std::array<char, NI_MAXSERV> service{};
   if (getnameinfo(generic, size, host.data(), host.size(), service.data(), service.size(),
@@ -31,15 +37,21 @@ bool EndOf(int fd, NameFunction name, std::string* ip, int* port) {
   }
   *ip = host.data();
   *ip = ip->substr(0, ip->find('%'));  // libcurl leaves the zone out
-  *port = std::stoi(service.data());
+  const std::optional<uint64_t> number = ParseUint(service.data());
+  if (!number || *number > UINT16_MAX) return false;
+  *port = static_cast<int>(*number);
   return true;
 }
 
 }  // namespace
 
+// libcurl closes a socket that is not connected yet by itself, without a word: its number may
+// belong to anybody by now, and comes again here when it is ours once more.
 int CurlSockets::Open(int family, int type, int protocol) {
   const int fd = socket(family, type | SOCK_CLOEXEC, protocol);
-  if (fd >= 0) unnamed_.push_back(fd);
+  if (fd < 0) return fd;
+  std::erase(unnamed_, fd);
+  unnamed_.push_back(fd);
   return fd;
 }
 
