@@ -36,6 +36,7 @@ class Node:
             self.options["disk_io"] = os.environ["DARTFS_E2E_DISK_IO"]
         self.options.update(options)
         self.pid = None
+        self.ended_with = None
 
     def path(self, *names):
         """Below the mountpoint; bytes in, bytes out."""
@@ -164,7 +165,12 @@ class Node:
 
     def ctl(self, *arguments):
         done = run(program("dartfsctl"), *arguments, "--json", "--cache-dir", self.cache,
-                   env=self.case.environment())
+                   env=self.case.environment(), check=False)
+        if done.returncode != 0:
+            state = "runs" if self.alive() else f"has ended with {self.ended_with}"
+            self.show_log()
+            raise AssertionError(f"dartfsctl {arguments}: {done.stderr.decode(errors='replace')}"
+                                 f"the node {state}")
         return json.loads(done.stdout)
 
     def status(self):

@@ -55,7 +55,11 @@ class FaultCase(Case):
         if not held:
             return
         self.server.faults({"fault": "hang-up"})
-        shown = os.open(node.path(name), os.O_RDONLY)
+        try:
+            shown = os.open(node.path(name), os.O_RDONLY)
+        except OSError:
+            self.server.faults()
+            return  # its version is in doubt, and there is nobody to ask
         try:
             with open(os.path.join(self.root, name), "rb") as true:
                 for block in held:
