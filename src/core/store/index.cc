@@ -24,6 +24,12 @@ constexpr unsigned kDeathsInARow = 2;
 
 bool Exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
 
+// Also true of a file that a start was killed over before it had written anything.
+bool IsEmpty(const std::string& path) {
+  struct stat st = {};
+  return ::stat(path.c_str(), &st) != 0 || st.st_size == 0;
+}
+
 Status Rename(const std::string& from, const std::string& to) {
   if (::rename(from.c_str(), to.c_str()) == 0) return {};
   return ErrnoError(errno, "cannot rename " + EscapeForeign(from) + " to " + EscapeForeign(to));
@@ -58,7 +64,7 @@ Result<uint64_t> Prepare(const IndexOptions& options, const IndexPhase::Deaths& 
   using Action = IndexVerdict::Action;
   const std::string& dir = options.dir;
   const std::string copy_dir = dir + ".new";
-  if (!Exists(dir + "/data.mdb")) return uint64_t{0};
+  if (IsEmpty(dir + "/data.mdb")) return uint64_t{0};
   const bool died_often = deaths.in_a_row >= kDeathsInARow;
   IndexVerdict verdict;
   if (died_often && deaths.phase == IndexPhase::Phase::kOpening) {

@@ -95,6 +95,10 @@ class Walker {
 bool WalkAll(const IndexEnv& env, const IndexTxn& txn, IndexWalkReport* report) {
   MDB_envinfo info = {};
   if (mdb_env_info(env.get(), &info) != 0) return false;
+  // Nothing but LMDB's two first pages: a start was killed before it had made the tables.
+  MDB_stat tables = {};
+  if (mdb_env_stat(env.get(), &tables) != 0) return false;
+  if (info.me_last_pgno <= 1 && tables.ms_entries == 0) return true;
   PageSet pages(info.me_last_pgno);
   Walker walker(env, txn, report, &pages);
   for (size_t i = 0; i < kIndexTables; ++i) {

@@ -100,9 +100,10 @@ class StoreFixture : public ::testing::Test {
 
  protected:
   StoreFixture() {
-    // Not below a tmpfs: O_DIRECT is to be exercised.
-    char dir[] = "/var/tmp/dartfs-store-test.XXXXXX";
-    root_ = ::mkdtemp(dir);
+    // Not below a tmpfs: O_DIRECT is to be exercised. A test's child works within its directory.
+    const char* const base = std::getenv("DARTFS_STORE_TEST_BASE");
+    root_ = std::string(base != nullptr ? base : "/var/tmp") + "/dartfs-store-test.XXXXXX";
+    root_ = ::mkdtemp(root_.data());
     options_.dir = root_ + "/cache";
     options_.grid = kTinyGrid;
     options_.limit_bytes = uint64_t{256} << 20;

@@ -40,6 +40,7 @@ class StoreKillTest : public StoreFixture {
     child.pid = ::fork();
     if (child.pid == 0) {
       ::setenv(kDirVariable, options_.dir.c_str(), 1);
+      ::setenv("DARTFS_STORE_TEST_BASE", root_.c_str(), 1);
       ::setenv(kRoundVariable, round_text.c_str(), 1);
       ::dup2(write_end.get(), kReportFd);
       ::close(STDOUT_FILENO);
@@ -92,6 +93,21 @@ TEST_F(StoreKillTest, DISABLED_Child) {
     });
   }
   for (auto& thread : threads) thread.join();
+}
+
+TEST_F(StoreKillTest, KilledWhileItIsMadeItIsMadeAgain) {
+  for (int delay_ms = 1; delay_ms < 60 && !HasFailure(); delay_ms += 4) {
+    const Child child = Spawn(0);
+    ASSERT_GT(child.pid, 0);
+    std::this_thread::sleep_for(std::chrono::milliseconds(delay_ms));
+    ASSERT_EQ(::kill(child.pid, SIGKILL), 0);
+    int status = 0;
+    ASSERT_EQ(::waitpid(child.pid, &status, 0), child.pid);
+    Start();
+    EXPECT_FALSE(std::filesystem::exists(options_.dir + "/index.bad-1"));
+    Stop();
+    std::filesystem::remove_all(options_.dir);
+  }
 }
 
 TEST_F(StoreKillTest, WhatWasFlushedIsThereAfterAKill) {
