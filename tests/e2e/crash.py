@@ -5,7 +5,7 @@ it is started again on the same mountpoint and cache directory, and then
   - every byte read was right, before and after;
   - what was durable at the last commit that was seen before the kill is held, and none of it is
     asked of the origin again (by the ranges in the origin's log).
-What was durable: a block that `explain` names while the commit number is n is in the index once the
+What was durable: what a start found in the index; and a block that `explain` names while the commit number is n is in the index once the
 number is n + 2, since commit n + 2 began after it was present.
 A cache directory lives for some rounds; some have so small a limit that blocks are evicted all the
 time, and in these only the bytes are checked.
@@ -112,6 +112,7 @@ class CrashRounds:
         self.node.options["cache_size"] = str(max(limit, 32 * MIB))
         self.node.start()
         self.counts["lives"] += 1
+        self.recovered = {}
 
     def run(self, rounds):
         for number in range(rounds):
@@ -141,7 +142,8 @@ class CrashRounds:
     def _watch_until_kill(self, seconds):
         """{file: blocks} that the last commit seen holds."""
         end = time.monotonic() + seconds
-        candidates, durable = [], {}  # candidates: (commit number, what was present then)
+        candidates = []  # (commit number, what was present then)
+        durable = self.recovered
         self.last_seq = 0
         while time.monotonic() < end:
             seq = self.node.status()["cache"]["commit_seq"]
@@ -156,10 +158,11 @@ class CrashRounds:
         held = {}
         for name in durable:
             os.stat(self.node.path(name))
-            held[name] = self.node.held(name)
+            held[name] = self.node.held(name)  # before anything is read
             self.case.assertGreaterEqual(held[name], durable[name],
                                          f"{what}: {name} lost durable blocks")
         self.case.assertGreaterEqual(self.node.status()["cache"]["commit_seq"], self.last_seq, what)
+        self.recovered = held
         count = sum(len(blocks) for blocks in durable.values())
         self.counts["durable_blocks"] += count
         self.counts["rounds_with_durable"] += count > 0
