@@ -241,7 +241,7 @@ void DirListings::State::StartFetch(const std::string& key) {
     core::MutexLock lock(mu);
     Dir& dir = FindOrMake(key);
     cancel = stopped;
-    if (dir.fetching) dir.fetch = fetch;
+    if (dir.fetching && !stopped) dir.fetch = fetch;
   }
   if (cancel) fetch->Cancel();
 }
@@ -415,7 +415,9 @@ void DirListings::Stop() {
     core::MutexLock lock(state_->mu);
     state_->stopped = true;
     for (auto& [key, dir] : state_->dirs) {
-      if (dir.fetch != nullptr) fetches.push_back(dir.fetch);
+      // Moved: a fetch holds us, and its end may be a task that never runs any more.
+      if (dir.fetch != nullptr) fetches.push_back(std::move(dir.fetch));
+      dir.fetch = nullptr;
       for (Waiter& waiter : dir.waiters) waiters.push_back(std::move(waiter));
       dir.waiters.clear();
     }

@@ -32,7 +32,7 @@ class EngineImpl final : public Engine, private FlightEvents {
   ~EngineImpl() override { Stop(); }
 
   void Open(const Url& url, OpenOptions options, OpenDone done) override {
-    resolver_.Open(url, std::move(options), std::move(done));
+    resolver_.Open(url, options, std::move(done));
   }
   std::optional<Result<std::shared_ptr<Object>>> OpenCached(const Url& url) override {
     return resolver_.OpenCached(url);

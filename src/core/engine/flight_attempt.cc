@@ -269,12 +269,11 @@ void Flight::Complete() {
     CollectWakers(&wakers);
   }
   PostWakers(std::move(wakers));
-  env().store.Write(
-      table_->stored(), block_, std::move(buffer),
-      [self = shared_from_this()](Status status) { self->OnStored(std::move(status)); });
+  env().store.Write(table_->stored(), block_, std::move(buffer),
+                    [self = shared_from_this()](const Status& status) { self->OnStored(status); });
 }
 
-void Flight::OnStored(Status status) {
+void Flight::OnStored(const Status& status) {
   Wakers wakers;
   SharedBuffer dropped;
   const bool stored = status.has_value();

@@ -63,7 +63,7 @@ class Flight final : public std::enable_shared_from_this<Flight> {
   void PauseUnwanted();
   void LookAtInterest();
   void Complete();
-  void OnStored(Status status);
+  void OnStored(const Status& status);
   void Fail(Error error);
 
   FlightEnv& env() const { return table_->env(); }

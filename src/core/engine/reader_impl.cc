@@ -322,12 +322,12 @@ bool ReadOp::ReadFile(FileSlice slice) {
   if (store.TryRead(slice.pin, slice.offset, target)) return true;
   store.Read(
       std::move(slice.pin), slice.offset, target,
-      [self = shared_from_this(), at](Status status) { self->OnFileRead(at, std::move(status)); });
+      [self = shared_from_this(), at](const Status& status) { self->OnFileRead(at, status); });
   return false;
 }
 
 // A block that can't be read back is a miss: the store has dropped it, it is fetched again.
-void ReadOp::OnFileRead(uint64_t at, Status status) {
+void ReadOp::OnFileRead(uint64_t at, const Status& status) {
   if (!status) {
     MutexLock lock(mu_);
     if (!finished_) range_.Rewind(at);

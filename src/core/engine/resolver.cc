@@ -85,13 +85,13 @@ struct Resolver::State : std::enable_shared_from_this<Resolver::State> {
   void Begin(const EntryPtr& entry);
   void SendProbe(const EntryPtr& entry);
   void OnProbe(const EntryPtr& entry, Result<ProbeFacts> answer);
-  void OnFacts(const EntryPtr& entry, ProbeFacts facts);
+  void OnFacts(const EntryPtr& entry, const ProbeFacts& facts);
   void OnProbeError(const EntryPtr& entry, Error error);
   bool ServeStale(const EntryPtr& entry);
   bool RetryProbe(const EntryPtr& entry, const Error& error);
   void RefuseCredential(const EntryPtr& entry, Error error);
   void Adopt(const EntryPtr& entry, UrlRecord record, Duration ttl);
-  void Finish(const EntryPtr& entry, Result<std::shared_ptr<Object>> result);
+  void Finish(const EntryPtr& entry, const Result<std::shared_ptr<Object>>& result);
   void Answer(std::vector<Waiter> waiters, const Result<std::shared_ptr<Object>>& result);
 };
 
@@ -243,10 +243,10 @@ void Resolver::State::OnProbe(const EntryPtr& entry, Result<ProbeFacts> answer) 
     MutexLock lock(mu);
     unreachable_until.erase(entry->identity.authority);
   }
-  OnFacts(entry, std::move(*answer));
+  OnFacts(entry, *answer);
 }
 
-void Resolver::State::OnFacts(const EntryPtr& entry, ProbeFacts facts) {
+void Resolver::State::OnFacts(const EntryPtr& entry, const ProbeFacts& facts) {
   UrlRecord record;
   bool keep = false;
   Duration ttl{};
@@ -321,7 +321,7 @@ void Resolver::State::Adopt(const EntryPtr& entry, UrlRecord record, Duration tt
     entry->error.reset();
   }
   if (old != nullptr && made && old->key() != (*made)->key()) old->MarkSuperseded();
-  Finish(entry, std::move(made));
+  Finish(entry, made);
 }
 
 void Resolver::State::OnProbeError(const EntryPtr& entry, Error error) {
@@ -407,7 +407,7 @@ void Resolver::State::RefuseCredential(const EntryPtr& entry, Error error) {
   if (others) SendProbe(entry);
 }
 
-void Resolver::State::Finish(const EntryPtr& entry, Result<std::shared_ptr<Object>> result) {
+void Resolver::State::Finish(const EntryPtr& entry, const Result<std::shared_ptr<Object>>& result) {
   std::vector<Waiter> waiters;
   {
     MutexLock lock(mu);
@@ -429,7 +429,7 @@ void Resolver::State::Answer(std::vector<Waiter> waiters,
 Resolver::Resolver(FlightEnv& env, HttpClient& http) : state_(std::make_shared<State>(env, http)) {}
 Resolver::~Resolver() { Stop(); }
 
-void Resolver::Open(const Url& url, OpenOptions options, OpenDone done) {
+void Resolver::Open(const Url& url, const OpenOptions& options, OpenDone done) {
   State& state = *state_;
   std::optional<Result<std::shared_ptr<Object>>> known;
   EntryPtr entry;
@@ -460,7 +460,7 @@ void Resolver::Open(const Url& url, OpenOptions options, OpenDone done) {
     }
   }
   if (known) {
-    done(std::move(*known));
+    done(std::move(*known));  // NOLINT(bugprone-use-after-move): moved only if unknown
   } else if (begin) {
     state.Begin(entry);
   }

@@ -23,7 +23,7 @@ class Resolver {
   Resolver(FlightEnv& env, HttpClient& http);
   ~Resolver();
 
-  void Open(const Url& url, OpenOptions options, OpenDone done);
+  void Open(const Url& url, const OpenOptions& options, OpenDone done);
   std::optional<Result<std::shared_ptr<Object>>> OpenCached(const Url& url);
   UrlReport Explain(const Url& url);
   // The object's URL has another version: the next Open asks the origin.
