@@ -131,6 +131,7 @@ TEST_F(EngineTest, WarmAfterARestartWithTheOriginGone) {
   const std::string bytes = Pattern(6 * kBlock + 5, 8);
   origin().AddFile("/a", bytes);
   ASSERT_EQ(*Read("/a"), bytes);
+  ASSERT_TRUE(WaitStored(*Open("/a")));
   ASSERT_TRUE(store_->Flush());
   Restart();
   origin().GoAway();
@@ -143,6 +144,7 @@ TEST_F(EngineTest, WarmAfterARestartWithTheOriginGone) {
 TEST_F(EngineTest, AfterARestartOneConditionalRequest) {
   origin().AddFile("/a", Pattern(2 * kBlock, 9));
   ASSERT_TRUE(Read("/a"));
+  ASSERT_TRUE(WaitStored(*Open("/a")));
   ASSERT_TRUE(store_->Flush());
   Restart();
   origin().ResetStats();
@@ -254,6 +256,7 @@ TEST_F(EngineTest, ContentAddressedObjectsAreNeverAskedForAgain) {
   const std::string path = "/v2/a/blobs/sha256:" + std::string(64, 'a');
   origin().AddFile(path, Pattern(kBlock, 17));
   ASSERT_TRUE(Read(path));
+  ASSERT_TRUE(WaitStored(*Open(path)));
   ASSERT_TRUE(store_->Flush());
   Restart();
   origin().ResetStats();
