@@ -5,8 +5,9 @@ it is started again on the same mountpoint and cache directory, and then
   - every byte read was right, before and after;
   - what was durable at the last commit that was seen before the kill is held, and none of it is
     asked of the origin again (by the ranges in the origin's log).
-What was durable: what a start found in the index; and a block that `explain` names while the commit number is n is in the index once the
-number is n + 2, since commit n + 2 began after it was present.
+What was durable: what a start found in the index; and a block that `explain` names while the
+commit number is n is in the index once the number is n + 2, since commit n + 2 began after it was
+present.
 A cache directory lives for some rounds; some have so small a limit that blocks are evicted all the
 time, and in these only the bytes are checked.
 """
