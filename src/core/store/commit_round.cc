@@ -24,8 +24,10 @@ constexpr uint64_t kExtraFraction = 32;
 Status CommitRound::Run(RoundWork work) {
   const uint64_t want = core_.space.WantNumber();
   core_.MeasureDisk();
+  const size_t taken = work.present.size();
   TakeIn(&work);
   const auto committed = Pass(std::move(work.present));
+  core_.counters.pending_blocks -= taken;  // durable now, or dropped
   Status status;
   if (!committed) {
     status = committed.error();
@@ -40,7 +42,6 @@ Status CommitRound::Run(RoundWork work) {
 }
 
 void CommitRound::TakeIn(RoundWork* work) {
-  core_.counters.pending_blocks -= work->present.size();
   for (auto& departure : work->departures) NoteDeparture(std::move(departure));
   for (auto& [object, chunk] : work->uses) {
     if (!object->retired()) dirty_.emplace_back(std::move(object), chunk);

@@ -90,6 +90,21 @@ TEST_F(StoreTest, BlocksBecomeDurableByThemselves) {
   EXPECT_EQ(CountHits(Object("a", 4 * kBlock)), 4U);
 }
 
+TEST_F(StoreTest, ABlockIsPendingUntilItIsDurable) {
+  Start();
+  faulty_->SetChoose([](const DiskCall& call) {
+    return DiskFault{.kind = call.kind == DiskCall::Kind::kSync ? DiskFault::Kind::kHold
+                                                                : DiskFault::Kind::kNone};
+  });
+  ASSERT_TRUE(Put(Object("a", 100), 0));
+  ASSERT_TRUE(Eventually([&] { return faulty_->held() > 0; }));
+  EXPECT_EQ(store_->Stats().pending_blocks, 1U) << "its sync is still under way";
+  faulty_->Heal();
+  faulty_->Release();
+  ASSERT_TRUE(store_->Flush());
+  EXPECT_EQ(store_->Stats().pending_blocks, 0U);
+}
+
 TEST_F(StoreTest, PuttingAPresentBlockWritesNothing) {
   Start();
   const auto a = Object("a", 2 * kBlock);
