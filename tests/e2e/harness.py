@@ -126,6 +126,17 @@ def unmount(path, lazy=False):
     raise AssertionError(f"{path} can't be unmounted")
 
 
+class Terminated(AssertionError):
+    """SIGTERM ends the test that runs, with its cleanup, and all that would follow."""
+
+    happened = False
+
+
+def _terminate(*_):
+    Terminated.happened = True
+    raise Terminated("SIGTERM")
+
+
 class Case(unittest.TestCase):
     """One directory, one set of processes, one deadline per test."""
 
@@ -136,8 +147,11 @@ class Case(unittest.TestCase):
         require_environment()
         become_reaper()
         faulthandler.enable()
+        signal.signal(signal.SIGTERM, _terminate)
 
     def setUp(self):
+        if Terminated.happened:
+            self.fail("not run: SIGTERM came")
         self.temp = tempfile.mkdtemp(prefix="dartfs-e2e-")
         self.nodes = []
         self._processes = []
