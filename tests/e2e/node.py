@@ -198,4 +198,12 @@ class Node:
         return len(os.listdir(f"/proc/{self.pid}/fd"))
 
     def threads(self):
-        return len(os.listdir(f"/proc/{self.pid}/task"))
+        """The program's own: the kernel's workers for io_uring come and go."""
+        count = 0
+        for task in os.listdir(f"/proc/{self.pid}/task"):
+            try:
+                with open(f"/proc/{self.pid}/task/{task}/comm") as file:
+                    count += not file.read().startswith("iou-")
+            except OSError:
+                pass  # it has ended
+        return count

@@ -64,7 +64,8 @@ class MainJob(Case):
             self.check(node)
         node.settle()
         self.assertLessEqual(node.open_files(), before + 4)
-        self.assertLessEqual(node.threads(), threads + 1)
+        # libfuse starts its fixed number of threads as they are needed.
+        self.assertLessEqual(node.threads(), threads + 4)
 
 
 class Attributes(Case):
