@@ -68,7 +68,10 @@ void Flight::BeginAttempt() {
     request.object = object_;
     request.block = block_;
     request.length = length_;
-    request.from = received_;
+    // Without a validator only the bytes themselves can tell that a second answer is of the same
+    // generation as the first: it begins at the block's start, and is compared.
+    request.from = object_->facts().meta.volatile_version ? 0 : received_;
+    attempt->position = request.from;
     request.requester = requester_;
     request.priority = AnyInterested() ? BestPriority() : Priority::kBackground;
   }
@@ -123,25 +126,31 @@ void Flight::OnGrant(SharedBuffer buffer) {
 }
 
 Result<BodyVerdict> Flight::OnBytes(FlightAttempt* attempt, std::span<const std::byte> bytes) {
+  // An attempt that was given up may still be copying when the next one has bytes.
+  MutexLock copying(copy_mu_);
   SharedBuffer buffer;
-  uint64_t at = 0;
+  uint64_t known = 0;  // bytes of `bytes` that lie below the watermark
   {
     MutexLock lock(mu_);
     if (attempt_.get() != attempt) return MakeError(Code::kCancelled, "the attempt was given up");
-    if (bytes.size() > length_ - received_) {
+    if (bytes.size() > length_ - attempt->position) {
       return MakeError(Code::kBadResponse, Describe() + ": the answer is longer than it said");
     }
     if (!AcquireBuffer()) return BodyVerdict::kPause;
     buffer = buffer_;
-    at = received_;
+    known = std::min<uint64_t>(bytes.size(), received_ - attempt->position);
   }
-  // Above the watermark only this attempt writes: the next one begins after this one has ended.
-  std::memcpy(buffer->data() + at, bytes.data(), bytes.size());
+  std::byte* const at = buffer->data() + attempt->position;
+  if (known > 0 && std::memcmp(at, bytes.data(), known) != 0) {
+    return MakeError(Code::kStale, Describe() + ": other bytes than before, and no version");
+  }
+  std::memcpy(at + known, bytes.data() + known, bytes.size() - known);
   Wakers wakers;
   {
     MutexLock lock(mu_);
     if (attempt_.get() != attempt) return MakeError(Code::kCancelled, "the attempt was given up");
-    received_ += bytes.size();
+    attempt->position += bytes.size();
+    received_ = std::max(received_, attempt->position);
     if (attempt_trusted_) trusted_ = received_;
     last_progress_ = env().scheduler.clock().Now();
     CollectWakers(&wakers);
@@ -157,7 +166,8 @@ void Flight::OnEnd(const FlightAttempt* attempt, Status status) {
     if (attempt_.get() != attempt) return;
     attempt_ = nullptr;
     fetch_ = nullptr;
-    complete = received_ == length_ && (status || status.error().code != Code::kBadResponse);
+    complete =
+        attempt->position == length_ && (status || status.error().code != Code::kBadResponse);
   }
   if (complete) {
     Complete();

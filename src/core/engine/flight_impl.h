@@ -84,6 +84,9 @@ class Flight final : public std::enable_shared_from_this<Flight> {
   const uint64_t length_;
   const TimePoint started_at_;
 
+  // Held while bytes are copied above the watermark, by the current attempt or one given up in the
+  // middle of it. Before mu_; never taken by readers.
+  Mutex copy_mu_;
   mutable Mutex mu_;  // after FlightTable's; before the memory budget's and the scheduler's
   FlightPhase phase_ GUARDED_BY(mu_) = FlightPhase::kWaiting;
   std::map<uint64_t, Ticket> tickets_ GUARDED_BY(mu_);
@@ -118,6 +121,10 @@ class FlightAttempt final : public BlockSink {
     return flight_->OnBytes(this, bytes);
   }
   void OnEnd(Status status) override { flight_->OnEnd(this, std::move(status)); }
+
+  // Of the block, where the attempt's next byte belongs. Guarded by the flight's copy_mu_, but for
+  // its start.
+  uint64_t position = 0;
 
  private:
   const std::shared_ptr<Flight> flight_;

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/log.h"
 #include "core/base/text.h"
 #include "core/engine/admission.h"
 #include "core/engine/flight.h"
@@ -66,6 +67,7 @@ class Spool final : public HttpSink, public std::enable_shared_from_this<Spool> 
     return expected;
   }
   void StartPass();
+  void Supersede();
   void EnterBlock(uint64_t block);
   Result<BodyVerdict> Deliver(uint64_t block, uint64_t in_block, std::span<const std::byte> bytes);
   void EndBlock(uint64_t block, Status status);
@@ -187,6 +189,18 @@ Result<BodyVerdict> Spool::OnBody(std::span<const std::byte> bytes) {
   return BodyVerdict::kTaken;
 }
 
+// Blocks that the pass has given are of bytes that may not be whole: they are dropped, off the
+// transfer thread.
+void Spool::Supersede() {
+  object_->MarkSuperseded();
+  source_.scheduler_.Post([object = object_] {
+    FlightEnv& env = object->flights().env();
+    env.events.OnStale(object);
+    const Status dropped = env.store.DropObject(object->stored());
+    if (!dropped) LOG_WARN("dropping a spooled object: {}", dropped.error().ToString());
+  });
+}
+
 void Spool::OnDone(Status status) {
   if (status && position_ != object_->size()) {
     status = MakeError(Code::kStale, Expected().what + ": the object is shorter than it was");
@@ -196,6 +210,12 @@ void Spool::OnDone(Status status) {
   {
     MutexLock lock(mu_);
     call_ = nullptr;
+    // Nothing tells two passes over an unversioned object apart: what one has given is not mixed
+    // with what another would.
+    const bool more = !status || !waiting_.empty();
+    if (more && position_ > 0 && object_->facts().meta.volatile_version) {
+      status = MakeError(Code::kStale, Expected().what + ": it broke off, and has no version");
+    }
     if (!status) {
       for (auto& [block, waiting] : waiting_) failed.push_back(std::move(waiting.sink));
       waiting_.clear();
@@ -204,6 +224,7 @@ void Spool::OnDone(Status status) {
     running_ = again;
   }
   const auto self = shared_from_this();
+  if (!status && status.error().code == Code::kStale) Supersede();
   for (const auto& sink : failed) sink->OnEnd(status.error());
   ticket_ = FlightTicket();
   if (again) StartPass();

@@ -263,6 +263,57 @@ TEST_F(EngineFaultTest, FlippedBitsInTheCacheAreFoundDroppedAndFetchedAgain) {
   EXPECT_GE(store_->Stats().corrupt_granules, 5u);  // one at least in each block
 }
 
+// Nothing tells the generations of such an object apart: two passes over it must not be mixed.
+TEST_F(EngineFaultTest, ABrokenPassOverAnUnversionedBlindObjectIsNotGoneOnWith) {
+  auto behaviour = origin().behaviour();
+  behaviour.etag = origin::EtagMode::kNone;
+  behaviour.last_modified = false;
+  origin().SetBehaviour(behaviour);
+  const std::string other = Pattern(bytes_.size(), 34);
+  origin().AddFile("/b", other);
+  origin().SetFaults(
+      {{.fault = Fault::kIgnoreRange, .path = "/a"},
+       {.fault = Fault::kReset, .path = "/a", .skip = 1, .times = 1, .after_bytes = 2 * kBlock + 9},
+       {.fault = Fault::kSwap, .path = "/a", .skip = 2, .target = "/b"}});
+  auto object = Open("/a");
+  ASSERT_TRUE(object) << object.error().ToString();
+  auto got = ReadOn(*ReaderOf(*object), 0, bytes_.size());
+  ASSERT_FALSE(got) << (*got == bytes_ ? "the first" : *got == other ? "the second" : "a mix");
+  EXPECT_EQ(got.error().code, Code::kStale) << got.error().ToString();
+  EXPECT_TRUE((*object)->superseded());
+  auto fresh = Read("/a");
+  ASSERT_TRUE(fresh) << fresh.error().ToString();
+  EXPECT_EQ(*fresh, other);
+}
+
+TEST_F(EngineFaultTest, ABlockOfAnUnversionedObjectIsNeverMadeOfTwoGenerations) {
+  auto behaviour = origin().behaviour();
+  behaviour.etag = origin::EtagMode::kNone;
+  behaviour.last_modified = false;
+  origin().SetBehaviour(behaviour);
+  for (const bool changes : {false, true}) {
+    SCOPED_TRACE(changes);
+    const std::string path = changes ? "/changes" : "/stays";
+    origin().AddFile(path, bytes_);
+    origin().AddFile("/b", Pattern(bytes_.size(), 35));
+    origin().SetFaults(
+        {{.fault = Fault::kReset, .path = path, .skip = 1, .times = 1, .after_bytes = 20000}});
+    if (changes) {
+      origin().AddFault({.fault = Fault::kSwap, .path = path, .skip = 2, .target = "/b"});
+    }
+    auto object = Open(path);
+    ASSERT_TRUE(object) << object.error().ToString();
+    auto got = ReadOn(*ReaderOf(*object), 0, kBlock);
+    if (changes) {
+      ASSERT_FALSE(got);
+      EXPECT_EQ(got.error().code, Code::kStale) << got.error().ToString();
+    } else {
+      ASSERT_TRUE(got) << got.error().ToString();
+      EXPECT_EQ(*got, bytes_.substr(0, kBlock));
+    }
+  }
+}
+
 TEST_F(EngineFaultTest, CredentialsFailOnlyTheirHolders) {
   origin().SetFaults({{.fault = Fault::kAuth, .path = "/a", .credential = "u:p"}});
   OpenOptions good;
