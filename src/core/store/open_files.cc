@@ -24,30 +24,22 @@ Error Dropped(const StoreKey& key) {
 
 Result<std::shared_ptr<ObjectFile>> OpenFiles::ForRead(
     const std::shared_ptr<StoredObject>& object) {
-  for (int i = 0; i < kTries; ++i) {
-    if (auto file = object->file()) return file;
-    const StoreKey key = object->key();
-    auto file = ObjectFile::Open(layout_.ObjectPath(key));
-    switch (StandingOf(*object, key)) {
-      case Standing::kRetired:
-        return Dropped(key);
-      case Standing::kMoved:
-        continue;
-      case Standing::kSame:
-        break;
-    }
-    if (file) Keep(object, *file);
-    return file;
-  }
-  return MakeError(Code::kBusy, "object " + object->key().ToHex() + " keeps moving");
+  return Current(object, /*for_write=*/false);
 }
 
 Result<std::shared_ptr<ObjectFile>> OpenFiles::ForWrite(
     const std::shared_ptr<StoredObject>& object) {
+  return Current(object, /*for_write=*/true);
+}
+
+Result<std::shared_ptr<ObjectFile>> OpenFiles::Current(const std::shared_ptr<StoredObject>& object,
+                                                       bool for_write) {
   for (int i = 0; i < kTries; ++i) {
-    if (auto file = object->file(); file != nullptr && file->for_write()) return file;
+    auto held = object->file();
+    if (held != nullptr && (held->for_write() || !for_write)) return held;
     const StoreKey key = object->key();
-    auto file = ObjectFile::Create(layout_.ObjectPath(key), object->size());
+    const auto path = layout_.ObjectPath(key);
+    auto file = for_write ? ObjectFile::Create(path, object->size()) : ObjectFile::Open(path);
     switch (StandingOf(*object, key)) {
       case Standing::kRetired:
         return Dropped(key);

@@ -22,6 +22,8 @@ class OpenFiles {
   Result<std::shared_ptr<ObjectFile>> ForWrite(const std::shared_ptr<StoredObject>& object);
 
  private:
+  Result<std::shared_ptr<ObjectFile>> Current(const std::shared_ptr<StoredObject>& object,
+                                              bool for_write);
   void Keep(const std::shared_ptr<StoredObject>& object, std::shared_ptr<ObjectFile> file)
       EXCLUDES(mu_);
 
