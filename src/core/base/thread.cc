@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "core/base/check.h"
+#include "core/base/log.h"
 
 namespace dartfs::core {
 namespace {
@@ -29,6 +30,9 @@ void SetThreadName(const std::string& name) {
 }
 
 std::thread StartThread(const std::string& name, UniqueFunction<void()> body) {
+  // The logger comes to be before the thread that may use it: spdlog makes it at first use, in a
+  // library whose synchronisation the thread sanitizer does not see.
+  spdlog::default_logger_raw();
   // Blocked before the start, so that the new thread inherits the mask and has no moment without.
   const sigset_t blocked = AsynchronousSignals();
   sigset_t before;
