@@ -81,6 +81,7 @@ core::IdentityOptions NodeImpl::IdentityOptions() const {
   identity.cache_namespace = options_.cache_namespace;
   identity.ignore_query = options_.ignore_query;
   identity.oci_digest_only = options_.oci_digest_only;
+  identity.trusted_origins = options_.trusted_origins;
   return identity;
 }
 

@@ -92,6 +92,14 @@ Status SetIgnoreQuery(Options& options, std::string_view value) {
   return {};
 }
 
+Status SetTrustedOrigins(Options& options, std::string_view value) {
+  for (const std::string_view pattern : core::Split(value, ',')) {
+    if (pattern.empty()) return Bad("expected host names or *.domain patterns");
+    options.trusted_origins.emplace_back(pattern);
+  }
+  return {};
+}
+
 Status SetDiskIo(Options& options, std::string_view value) {
   using Backend = core::DiskIoOptions::Backend;
   if (value == "auto") {
@@ -175,6 +183,9 @@ constexpr OptionRow kTable[] = {
      SetIgnoreQuery, true},
     {"oci-digest-only", "", "", "take only <algorithm>:<hex> for a digest, not the blobs/ layout",
      [](Options& o, std::string_view v) { return SetSwitch(o.oci_digest_only, v); }},
+    {"trusted-origins", "", "HOSTS",
+     "hosts that share content-addressed objects before they are verified (repeatable)",
+     SetTrustedOrigins, true},
     {"spool-limit", "", "SIZE", "largest object fetched whole where ranges are not served [16GiB]",
      [](Options& o, std::string_view v) { return SetSize(o.spool_limit, v, 0, INT64_MAX); }},
     {"allow-link-local", "", "", "allow origins on link-local and metadata addresses",

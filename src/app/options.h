@@ -32,6 +32,7 @@ struct Options {
   uint64_t read_ahead = uint64_t{128} << 20;  // bytes, of one stream
   std::vector<std::string> ignore_query;
   bool oci_digest_only = false;
+  std::vector<std::string> trusted_origins;
   uint64_t spool_limit = uint64_t{16} << 30;  // bytes
   bool allow_link_local = false;
   std::string ca_file;

@@ -79,6 +79,7 @@ json EngineReport(const core::EngineStats& stats) {
       {"flights_failed", stats.flights_failed},
       {"retries", stats.retries},
       {"refetched_corrupt", stats.refetched_corrupt},
+      {"wrong_digests", stats.wrong_digests},
       {"flights", FlightsReport(stats.flights)}};
 }
 
@@ -99,12 +100,12 @@ json ObjectReport(const core::Object& object, core::Store& store) {
   const core::ObjectMeta& meta = facts.meta;
   json report = {
       {"version", EscapeForeign(meta.version)}, {"unversioned", meta.volatile_version},
-      {"store_key", facts.key.ToHex()},         {"size_bytes", meta.size},
+      {"store_key", object.key().ToHex()},      {"size_bytes", meta.size},
       {"etag", EscapeForeign(meta.etag)},       {"content_type", EscapeForeign(meta.content_type)},
       {"range_blind", facts.range_blind},       {"immutable", facts.immutable},
       {"superseded", object.superseded()}};
   if (meta.last_modified >= 0) report["last_modified"] = core::FormatHttpDate(meta.last_modified);
-  if (facts.identity.content_addressed()) report["verified"] = meta.verified;
+  if (facts.identity.content_addressed()) report["verified"] = object.verified();
   if (object.stored() == nullptr) return report;
   const std::vector<bool> present = store.PresentMap(*object.stored());
   report["blocks"] = {{"held", store.PresentBlocks(*object.stored())},

@@ -79,6 +79,8 @@ const Value kValues[] = {
     {"connections", "4", [](const Options& o) { return o.connections == 4; }},
     {"inflight", "64MiB", [](const Options& o) { return o.inflight == uint64_t{64} << 20; }},
     {"read-ahead", "8MiB", [](const Options& o) { return o.read_ahead == uint64_t{8} << 20; }},
+    {"trusted-origins", "*.r.example",
+     [](const Options& o) { return o.trusted_origins.front() == "*.r.example"; }},
     {"ignore-query", "sig", [](const Options& o) { return o.ignore_query.front() == "sig"; }},
     {"oci-digest-only", nullptr, [](const Options& o) { return o.oci_digest_only; }},
     {"spool-limit", "1GiB", [](const Options& o) { return o.spool_limit == uint64_t{1} << 30; }},

@@ -25,9 +25,11 @@ class EngineImpl final : public Engine, private FlightEvents {
         scheduler_(scheduler),
         memory_(options_.inflight_bytes, options_.grid.block_size, scheduler),
         unstored_(options_.inflight_bytes / 4),
+        digests_(options_.inflight_bytes / 8),
         origin_(options_, http, counters_),
         spool_(options_, http, counters_, scheduler),
-        env_{options_, store, scheduler, random, memory_, *this, counters_, unstored_, registry_},
+        env_{options_, store,     scheduler, random,    memory_,
+             *this,    counters_, unstored_, registry_, digests_},
         resolver_(env_, http) {}
   ~EngineImpl() override { Stop(); }
 
@@ -53,6 +55,7 @@ class EngineImpl final : public Engine, private FlightEvents {
     resolver_.Stop();
     for (const auto& flight : registry_.All()) flight->Abort();
     unstored_.Clear();
+    digests_.Stop();
   }
 
  private:
@@ -71,6 +74,9 @@ class EngineImpl final : public Engine, private FlightEvents {
     LOG_DEBUG("fetch failed: {}", error.ToString());
     resolver_.RememberError(*object, error);
   }
+  void OnWrongDigest(const DigestCheck& check, const Error& error) override {
+    resolver_.Refuse(check, error);
+  }
   BlockSource& SourceFor(const Object& object) override {
     if (object.range_blind()) return spool_;
     return origin_;
@@ -84,6 +90,7 @@ class EngineImpl final : public Engine, private FlightEvents {
   MemoryBudget memory_;
   UnstoredBlocks unstored_;
   FlightRegistry registry_;
+  DigestWorker digests_;
   OriginSource origin_;
   SpoolSource spool_;
   FlightEnv env_;
@@ -106,6 +113,7 @@ EngineStats EngineImpl::Stats() {
   stats.flights_failed = get(counters_.flights_failed);
   stats.retries = get(counters_.retries);
   stats.refetched_corrupt = get(counters_.refetched_corrupt);
+  stats.wrong_digests = get(counters_.wrong_digests);
   stats.inflight_bytes = memory_.used_bytes();
   stats.inflight_limit_bytes = memory_.limit_bytes();
   for (const auto& flight : registry_.All()) stats.flights.push_back(flight->Report());

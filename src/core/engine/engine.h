@@ -74,6 +74,7 @@ struct EngineStats {
   uint64_t flights_started = 0, flights_failed = 0, retries = 0;
   uint64_t inflight_bytes = 0, inflight_limit_bytes = 0;
   uint64_t refetched_corrupt = 0;
+  uint64_t wrong_digests = 0;         // content-addressed objects refused and dropped
   std::vector<FlightReport> flights;  // at most 256, oldest first
 };
 

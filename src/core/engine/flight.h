@@ -27,6 +27,7 @@
 namespace dartfs::core {
 
 struct FlightEnv;  // flight_env.h: what all flights of an engine share
+class DigestCheck;
 class Flight;
 class FlightTable;
 
@@ -93,7 +94,9 @@ struct TicketOptions {
 // The flights of one stored object. Outlived by its flights' callbacks, never by its store object.
 class FlightTable : public std::enable_shared_from_this<FlightTable> {
  public:
-  FlightTable(FlightEnv& env, std::shared_ptr<StoredObject> stored, std::string group);
+  // `digest` is null unless the object is content-addressed.
+  FlightTable(FlightEnv& env, std::shared_ptr<StoredObject> stored, std::string group,
+              std::shared_ptr<DigestCheck> digest);
   ~FlightTable();
 
   struct Joined {
@@ -110,6 +113,7 @@ class FlightTable : public std::enable_shared_from_this<FlightTable> {
 
   const std::shared_ptr<StoredObject>& stored() const { return stored_; }
   const std::string& group() const { return group_; }
+  const std::shared_ptr<DigestCheck>& digest() const { return digest_; }
   FlightEnv& env() const { return env_; }
 
  private:
@@ -120,6 +124,7 @@ class FlightTable : public std::enable_shared_from_this<FlightTable> {
   FlightEnv& env_;
   const std::shared_ptr<StoredObject> stored_;
   const std::string group_;
+  const std::shared_ptr<DigestCheck> digest_;
   const std::unique_ptr<State> state_;
 };
 

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "core/base/log.h"
+#include "core/engine/digest_check.h"
 #include "core/engine/flight_impl.h"
 
 namespace dartfs::core {
@@ -37,6 +38,11 @@ void Flight::Start() {
   }
   if (object_->superseded()) {
     Fail(MakeError(Code::kStale, Describe() + ": the origin has another version of it now"));
+    return;
+  }
+  const auto& digest = table_->digest();
+  if (auto refusal = digest == nullptr ? std::nullopt : digest->Refusal()) {
+    Fail(std::move(*refusal));
     return;
   }
   BeginAttempt();
@@ -95,7 +101,8 @@ void Flight::BeginAttempt() {
 Status Flight::OnStart(const FlightAttempt* attempt, bool trusted) {
   MutexLock lock(mu_);
   if (attempt_.get() != attempt) return MakeError(Code::kCancelled, "the attempt was given up");
-  attempt_trusted_ = trusted;
+  const auto& digest = table_->digest();
+  attempt_trusted_ = trusted && (digest == nullptr || !digest->verified());
   last_progress_ = env().scheduler.clock().Now();
   return {};
 }
@@ -170,7 +177,12 @@ void Flight::OnEnd(const FlightAttempt* attempt, Status status) {
         attempt->position == length_ && (status || status.error().code != Code::kBadResponse);
   }
   if (complete) {
-    Complete();
+    status = CheckDigest();
+    if (status) {
+      Complete();
+    } else {
+      HandleFailure(std::move(status).error());
+    }
     return;
   }
   if (status) {
@@ -266,6 +278,21 @@ void Flight::RefuseRequester(Error error) {
   BeginAttempt();
 }
 
+Status Flight::CheckDigest() {
+  const auto& digest = table_->digest();
+  if (digest == nullptr) return {};
+  SharedBuffer buffer;
+  {
+    MutexLock lock(mu_);
+    buffer = buffer_;
+  }
+  Status admitted = digest->Admit(block_, std::move(buffer), object_->facts().identity);
+  if (admitted) return {};
+  MutexLock lock(mu_);
+  received_ = trusted_ = 0;
+  return admitted;
+}
+
 void Flight::Complete() {
   Wakers wakers;
   SharedBuffer buffer;
@@ -295,6 +322,7 @@ void Flight::OnStored(const Status& status) {
   }
   if (stored) {
     LeaveTables();
+    if (table_->digest() != nullptr) table_->digest()->Wake();
   } else {
     LOG_DEBUG("{} is not kept: {}", Describe(), status.error().ToString());
     env().registry.Remove(this);

@@ -8,6 +8,7 @@
 
 #include "core/base/random.h"
 #include "core/base/scheduler.h"
+#include "core/engine/digest_worker.h"
 #include "core/engine/engine.h"
 #include "core/engine/memory_budget.h"
 #include "core/engine/source.h"
@@ -23,7 +24,7 @@ struct EngineCounters {
   std::atomic<uint64_t> cache_reads{0}, peer_reads{0}, origin_reads{0};
   std::atomic<uint64_t> cache_bytes{0}, memory_bytes{0};
   std::atomic<uint64_t> flights_started{0}, flights_failed{0}, retries{0};
-  std::atomic<uint64_t> refetched_corrupt{0};
+  std::atomic<uint64_t> refetched_corrupt{0}, wrong_digests{0};
 };
 
 // What flights tell the rest of the engine. Called without locks, on any engine thread.
@@ -34,6 +35,8 @@ class FlightEvents {
   virtual void OnStale(const std::shared_ptr<Object>& object) = 0;
   // The origin answered 200 to a ranged request.
   virtual void OnRangeBlind(const std::shared_ptr<Object>& object) = 0;
+  // The bytes of its objects are not what their digest names; they have been dropped.
+  virtual void OnWrongDigest(const DigestCheck& check, const Error& error) = 0;
   virtual void OnFetchError(const std::shared_ptr<Object>& object, const Error& error) = 0;
   // The source to ask for this object now.
   virtual BlockSource& SourceFor(const Object& object) = 0;
@@ -77,6 +80,7 @@ struct FlightEnv {
   EngineCounters& counters;
   UnstoredBlocks& unstored;
   FlightRegistry& registry;
+  DigestWorker& digests;
   std::atomic<uint64_t> read_ahead_bytes{0};  // of blocks that only read-ahead wants, in flight
   std::atomic<bool> stopped{false};
 };

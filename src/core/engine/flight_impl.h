@@ -62,6 +62,8 @@ class Flight final : public std::enable_shared_from_this<Flight> {
   // Gives the attempt up if nobody seems to wait and it gets nowhere; looks again later if it does.
   void PauseUnwanted();
   void LookAtInterest();
+  // Of a content-addressed object: may the complete block be believed? Otherwise it is emptied.
+  Status CheckDigest();
   void Complete();
   void OnStored(const Status& status);
   void Fail(Error error);

@@ -10,10 +10,12 @@ struct FlightTable::State {
   std::unordered_map<uint64_t, std::shared_ptr<Flight>> flights GUARDED_BY(mu);
 };
 
-FlightTable::FlightTable(FlightEnv& env, std::shared_ptr<StoredObject> stored, std::string group)
+FlightTable::FlightTable(FlightEnv& env, std::shared_ptr<StoredObject> stored, std::string group,
+                         std::shared_ptr<DigestCheck> digest)
     : env_(env),
       stored_(std::move(stored)),
       group_(std::move(group)),
+      digest_(std::move(digest)),
       state_(std::make_unique<State>()) {}
 
 FlightTable::~FlightTable() = default;

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "core/engine/digest_check.h"
 #include "core/engine/flight.h"
 
 namespace dartfs::core {
@@ -12,5 +13,11 @@ Object::Object(Facts facts, std::shared_ptr<StoredObject> stored,
       stored_(std::move(stored)),
       flights_(std::move(flights)),
       range_blind_(facts_.range_blind) {}
+
+StoreKey Object::key() const { return stored_ == nullptr ? facts_.key : KeyOf(*stored_); }
+
+bool Object::verified() const {
+  return flights_ != nullptr && flights_->digest() != nullptr && flights_->digest()->verified();
+}
 
 }  // namespace dartfs::core

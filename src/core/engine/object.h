@@ -31,7 +31,10 @@ class Object {
   const Facts& facts() const { return facts_; }
   uint64_t size() const { return facts_.meta.size; }
   const std::string& version() const { return facts_.meta.version; }
-  const StoreKey& key() const { return facts_.key; }
+  // Of its record now: a digest gets another when it is verified.
+  StoreKey key() const;
+  // Content-addressed, and all its bytes have been hashed and match.
+  bool verified() const;
   const std::shared_ptr<StoredObject>& stored() const { return stored_; }
   FlightTable& flights() const { return *flights_; }
 

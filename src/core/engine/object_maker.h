@@ -3,7 +3,9 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
+#include "core/engine/digest_record.h"
 #include "core/engine/flight.h"
 #include "core/engine/flight_env.h"
 #include "core/engine/url_record.h"
@@ -14,12 +16,20 @@ class ObjectMaker {
  public:
   explicit ObjectMaker(FlightEnv& env);
   ~ObjectMaker();
-  // `record.version` decides the store key. Blocking (the index). kBadResponse for a size no grid
-  // holds.
+  // `record.version` decides the store key, and whether the digest of a content-addressed one has
+  // been verified: then its objects are shared by all URLs. Blocking (the index). kBadResponse for
+  // a size no grid holds, or that is not the verified object's.
   Result<std::shared_ptr<Object>> Make(const Url& url, const Identity& identity,
                                        const UrlRecord& record, bool immutable);
 
+  // What is known of the digest's object without asking anybody: nullopt unless it was verified.
+  std::optional<UrlRecord> Verified(const Identity& identity) const;
+
  private:
+  std::optional<DigestRecord> FindDigest(const Identity& identity) const;
+  std::shared_ptr<FlightTable> TableOf(const std::shared_ptr<StoredObject>& stored,
+                                       const Identity& identity,
+                                       std::optional<DigestRecord> digest);
   struct State;
   FlightEnv& env_;
   const std::unique_ptr<State> state_;

@@ -17,6 +17,8 @@ namespace {
 
 constexpr size_t kMaxEntries = 200'000;
 constexpr int kMaxProbes = 3;
+// A URL whose bytes were not those of its digest is not asked again for so long.
+constexpr Duration kWrongDigestPause = std::chrono::seconds(30);
 constexpr Duration kProbeBackoff = std::chrono::milliseconds(150);
 
 struct Waiter {
@@ -361,12 +363,12 @@ bool Resolver::State::ServeStale(const EntryPtr& entry) {
       if (entry->object->superseded()) return false;
       object = entry->object;
       entry->expires = Now() + env.options.unreachable_ttl;
-    } else if (entry->record) {
-      record = entry->record;
     } else {
-      return false;
+      record = entry->record;
     }
   }
+  if (object == nullptr && !record) record = maker.Verified(entry->identity);
+  if (object == nullptr && !record) return false;
   if (object != nullptr) {
     Finish(entry, std::move(object));
   } else {
@@ -522,6 +524,24 @@ void Resolver::RememberError(const Object& object, const Error& error) {
   if (it == state_->entries.end()) return;
   it->second->error = error;
   it->second->error_at = state_->Now();  // for `explain`: error_until stays, opens go on
+}
+
+void Resolver::Refuse(const DigestCheck& check, const Error& error) {
+  std::vector<std::string> forgotten;
+  {
+    MutexLock lock(state_->mu);
+    const TimePoint now = state_->Now();
+    for (auto& [id, entry] : state_->entries) {
+      if (entry->object == nullptr || entry->object->flights().digest().get() != &check) continue;
+      entry->object = nullptr;
+      entry->record.reset();
+      entry->error = error;
+      entry->error_at = now;
+      entry->error_until = now + kWrongDigestPause;
+      forgotten.push_back(id);
+    }
+  }
+  for (const std::string& id : forgotten) state_->env.store.DeleteName(NameTable::kUrls, id);
 }
 
 void Resolver::Stop() {

@@ -18,6 +18,8 @@
 
 namespace dartfs::core {
 
+class DigestCheck;
+
 class Resolver {
  public:
   Resolver(FlightEnv& env, HttpClient& http);
@@ -31,6 +33,8 @@ class Resolver {
   // The origin ignores ranges for it: remembered with the URL.
   void RememberRangeBlind(const Object& object);
   void RememberError(const Object& object, const Error& error);
+  // Forgets the objects of that digest's check; their URLs are left alone for a while.
+  void Refuse(const DigestCheck& check, const Error& error);
   // Answers everyone who waits.
   void Stop();
 

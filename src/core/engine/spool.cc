@@ -274,7 +274,7 @@ std::shared_ptr<BlockFetch> SpoolSource::Fetch(BlockRequest request,
   {
     MutexLock lock(mu_);
     std::erase_if(spools_, [](const auto& entry) { return entry.second.expired(); });
-    std::weak_ptr<Spool>& slot = spools_[request.object->key()];
+    std::weak_ptr<Spool>& slot = spools_[request.object->stored().get()];
     spool = slot.lock();
     if (spool == nullptr) {
       spool = std::make_shared<Spool>(*this, request.object);

@@ -31,7 +31,7 @@ class SpoolSource final : public BlockSource {
   EngineCounters& counters_;
   Scheduler& scheduler_;
   Mutex mu_;  // before Spool's
-  std::unordered_map<StoreKey, std::weak_ptr<Spool>> spools_ GUARDED_BY(mu_);
+  std::unordered_map<const StoredObject*, std::weak_ptr<Spool>> spools_ GUARDED_BY(mu_);
 };
 
 }  // namespace dartfs::core

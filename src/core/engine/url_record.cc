@@ -60,7 +60,7 @@ std::string EncodeUrlRecord(const UrlRecord& record) {
   PutText(&out, record.etag);
   PutText(&out, record.last_modified);
   PutText(&out, record.content_type);
-  PutNumber(&out, static_cast<uint64_t>(record.range_blind) | uint64_t{record.verified} << 1, 1);
+  PutNumber(&out, static_cast<uint64_t>(record.range_blind), 1);
   PutNumber(&out, static_cast<uint64_t>(record.seen_unix), 8);
   return out;
 }
@@ -75,10 +75,9 @@ std::optional<UrlRecord> DecodeUrlRecord(std::string_view bytes) {
   record.last_modified = cursor.Text();
   record.content_type = cursor.Text();
   const uint64_t flags = cursor.Number(1);
-  record.range_blind = (flags & 1) != 0;
-  record.verified = (flags & 2) != 0;
+  record.range_blind = flags != 0;
   record.seen_unix = static_cast<int64_t>(cursor.Number(8));
-  if (!cursor.Finished() || flags > 3) return std::nullopt;
+  if (!cursor.Finished() || flags > 1) return std::nullopt;
   return record;
 }
 

@@ -18,7 +18,6 @@ struct UrlRecord {
   std::string last_modified;  // as sent
   std::string content_type;
   bool range_blind = false;
-  bool verified = false;  // the digest in the ID has been checked
   int64_t seen_unix = 0;  // seconds since the epoch, of the last answer that said so
 
   bool operator==(const UrlRecord&) const = default;

@@ -91,7 +91,11 @@ class EngineTest : public ::testing::Test {
     StartNode();
   }
 
-  Url UrlOf(const std::string& path) { return std::move(ParseUrl(origin_->Url(path))).value(); }
+  // Of a path on origin(), or a URL as it is.
+  Url UrlOf(const std::string& path) {
+    const bool whole = path.find("://") != std::string::npos;
+    return std::move(ParseUrl(whole ? path : origin_->Url(path))).value();
+  }
 
   Result<std::shared_ptr<Object>> Open(const std::string& path, OpenOptions options = {}) {
     auto promise = std::make_shared<std::promise<Result<std::shared_ptr<Object>>>>();
