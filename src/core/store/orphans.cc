@@ -42,7 +42,6 @@ void Orphans::Run() {
     if (stopping_) return;
     if (name.size() == 2 && IsHex(name)) VisitDirectory(name);
   }
-  finished_.store(true, std::memory_order_release);
 }
 
 void Orphans::VisitDirectory(const std::string& name) {

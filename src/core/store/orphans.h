@@ -17,7 +17,6 @@ class Orphans {
  public:
   Orphans(std::shared_ptr<StoreCore> core, bool check_places);
   ~Orphans() { Stop(); }
-  bool finished() const { return finished_.load(std::memory_order_acquire); }
   // Joins. Twice is fine.
   void Stop();
 
@@ -30,7 +29,6 @@ class Orphans {
   const std::shared_ptr<StoreCore> core_;
   const bool check_places_;
   std::atomic<bool> stopping_ = false;
-  std::atomic<bool> finished_ = false;
   Mutex stop_mu_;  // held for the whole of Stop
   std::thread thread_ GUARDED_BY(stop_mu_);
 };
