@@ -19,6 +19,7 @@ void Bypass::EnterForGood(const std::string& reason) {
   {
     MutexLock lock(mu_);
     begins = EnterLocked(reason) || !for_good_;
+    if (begins) reason_ = reason;  // what only a restart ends is what is to be known
     for_good_ = true;
   }
   if (begins) LOG_ERROR("cache in bypass until the next start: {}", reason);

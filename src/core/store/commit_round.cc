@@ -210,7 +210,7 @@ void CommitRound::Settle(const Present& present, const IndexBatch& batch) {
     }
   }
   for (const auto& each : present) {
-    each.object->ReleaseSums(each.block);
+    each.object->ReleaseSums(each.block, each.generation);
     core_.bypass.NoteSuccess(each.bypass_number);
   }
 }

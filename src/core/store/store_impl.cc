@@ -145,11 +145,11 @@ BlockPin StoreImpl::Pin(const std::shared_ptr<StoredObject>& object, uint64_t bl
 }
 
 uint64_t StoreImpl::PresentBlocks(const StoredObject& object) {
-  return const_cast<StoredObject&>(object).PresentBlocks();
+  return object.PresentBlocks();
 }
 
 std::vector<bool> StoreImpl::PresentMap(const StoredObject& object) {
-  return const_cast<StoredObject&>(object).PresentMap();
+  return object.PresentMap();
 }
 
 bool StoreImpl::TryRead(const BlockPin& pin, uint64_t offset, std::span<std::byte> into) {

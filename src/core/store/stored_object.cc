@@ -20,9 +20,8 @@ StoreKey StoredObject::key() const {
 }
 
 std::optional<StoreKey> StoredObject::other_key() const {
-  auto& self = const_cast<StoredObject&>(*this);
-  MutexLock lock(self.mu_);
-  return self.other_key_;
+  MutexLock lock(mu_);
+  return other_key_;
 }
 
 void StoredObject::SetFacts(ObjectFacts facts) {
@@ -111,19 +110,19 @@ void StoredObject::MarkVerified(uint64_t block, uint64_t generation, GranuleRang
   if (std::find(use.verified.begin(), use.verified.end(), false) != use.verified.end()) return;
   chunk->verified |= mask;
   use.verified.clear();
-  // Checksums that the index does not hold yet are still needed, unless it never will.
-  if ((chunk->recorded & mask) != 0 || is_volatile()) use.sums.reset();
+  // Checksums that are not durable yet are still needed.
+  if (!use.pending) use.sums.reset();
   ForgetIfUnused(block);
 }
 
-uint64_t StoredObject::PresentBlocks() {
+uint64_t StoredObject::PresentBlocks() const {
   MutexLock lock(mu_);
   uint64_t count = 0;
   for (const Chunk& chunk : chunks_) count += static_cast<uint64_t>(std::popcount(chunk.present));
   return count;
 }
 
-uint64_t StoredObject::PresentBytes() {
+uint64_t StoredObject::PresentBytes() const {
   MutexLock lock(mu_);
   uint64_t bytes = 0;
   for (const Chunk& chunk : chunks_) {
@@ -132,7 +131,7 @@ uint64_t StoredObject::PresentBytes() {
   return bytes;
 }
 
-std::vector<bool> StoredObject::PresentMap() {
+std::vector<bool> StoredObject::PresentMap() const {
   MutexLock lock(mu_);
   std::vector<bool> map(geometry_.grid().BlockCount(size_));
   for (const Chunk& chunk : chunks_) {
@@ -165,6 +164,7 @@ std::optional<uint64_t> StoredObject::FinishWrite(uint64_t block, GranuleSums su
   chunk.used_ms = now_ms;
   BlockUse& use = uses_[block];
   use.generation = ++last_generation_;
+  use.pending = !is_volatile();
   use.sums = std::move(sums);
   return use.generation;
 }
@@ -201,11 +201,11 @@ GranuleSums StoredObject::MarkRecorded(uint64_t block, uint64_t generation) {
   return use->second.sums;
 }
 
-void StoredObject::ReleaseSums(uint64_t block) {
+void StoredObject::ReleaseSums(uint64_t block, uint64_t generation) {
   MutexLock lock(mu_);
   const auto use = uses_.find(block);
-  const Chunk* const chunk = Find(geometry_.ChunkOf(block));
-  if (use == uses_.end() || (chunk->recorded & geometry_.MaskOf(block)) == 0) return;
+  if (use == uses_.end() || use->second.generation != generation) return;
+  use->second.pending = false;
   use->second.sums.reset();
   ForgetIfUnused(block);
 }
@@ -337,8 +337,7 @@ void StoredObject::Trim() {
   file.swap(file_);
   std::vector<uint64_t> idle;
   for (const auto& [block, use] : uses_) {
-    const Chunk* const chunk = Find(geometry_.ChunkOf(block));
-    if (use.pins == 0 && (chunk->recorded & geometry_.MaskOf(block)) != 0) idle.push_back(block);
+    if (use.pins == 0 && !use.pending) idle.push_back(block);
   }
   for (const uint64_t block : idle) uses_.erase(block);
   const ObjectFacts* const known = facts();
@@ -371,6 +370,7 @@ StoredObject::Dropped StoredObject::DropLocked(Chunk& chunk, uint64_t block) {
   const auto use = uses_.find(block);
   if (use == uses_.end()) return dropped;
   use->second.generation = ++last_generation_;
+  use->second.pending = false;
   use->second.sums.reset();
   use->second.verified.clear();
   ForgetIfUnused(block);
@@ -386,7 +386,8 @@ void StoredObject::ForgetIfUnused(uint64_t block) {
   const auto use = uses_.find(block);
   if (use == uses_.end()) return;
   const BlockUse& state = use->second;
-  if (state.pins == 0 && state.sums == nullptr && state.verified.empty()) uses_.erase(use);
+  const bool needed = state.pins > 0 || state.pending;
+  if (!needed && state.sums == nullptr && state.verified.empty()) uses_.erase(use);
 }
 
 uint64_t StoredObject::GranulesOf(uint64_t block) const {

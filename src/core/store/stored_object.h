@@ -78,9 +78,9 @@ class StoredObject {
   // What View lacked, for the next one. Ignored where the generation has gone on.
   void KeepSums(uint64_t block, uint64_t generation, GranuleSums sums) EXCLUDES(mu_);
   void MarkVerified(uint64_t block, uint64_t generation, GranuleRange granules) EXCLUDES(mu_);
-  uint64_t PresentBlocks() EXCLUDES(mu_);
-  uint64_t PresentBytes() EXCLUDES(mu_);
-  std::vector<bool> PresentMap() EXCLUDES(mu_);
+  uint64_t PresentBlocks() const EXCLUDES(mu_);
+  uint64_t PresentBytes() const EXCLUDES(mu_);
+  std::vector<bool> PresentMap() const EXCLUDES(mu_);
 
   // Writers.
   enum class Claim { kClaimed, kPresent, kBusy, kDropped };
@@ -96,8 +96,9 @@ class StoredObject {
   // The committer.
   // Marks the block as held by the index and returns its checksums; null when it has changed.
   GranuleSums MarkRecorded(uint64_t block, uint64_t generation) EXCLUDES(mu_);
-  // The index holds the checksums by now: memory need not.
-  void ReleaseSums(uint64_t block) EXCLUDES(mu_);
+  // What MarkRecorded marked is durable: memory need not keep the checksums, nor tell the block
+  // from the one that the index holds.
+  void ReleaseSums(uint64_t block, uint64_t generation) EXCLUDES(mu_);
   // What the index should hold of the chunk.
   ChunkRecord Snapshot(uint64_t chunk) EXCLUDES(mu_);
   // True once until the next Snapshot: the chunk's use is to be recorded.
@@ -155,6 +156,7 @@ class StoredObject {
   // What one block has while it is pinned or partly checked, or until the index has its checksums.
   struct BlockUse {
     uint32_t pins = 0;
+    bool pending = false;     // written in this run, and not durable in the index so far
     uint64_t generation = 0;  // 0: as it was loaded
     GranuleSums sums;
     std::vector<bool> verified;  // by granule
@@ -174,7 +176,7 @@ class StoredObject {
   std::atomic<const ObjectFacts*> facts_ = nullptr;
   std::atomic<bool> object_recorded_ = false;
 
-  Mutex mu_;                                   // a leaf; taken after a shard's of the table
+  mutable Mutex mu_;                           // a leaf; taken after a shard's of the table
   std::vector<Chunk> chunks_ GUARDED_BY(mu_);  // by index
   std::unordered_map<uint64_t, BlockUse> uses_ GUARDED_BY(mu_);
   std::shared_ptr<ObjectFile> file_ GUARDED_BY(mu_);

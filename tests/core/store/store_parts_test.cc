@@ -219,7 +219,9 @@ TEST(BypassTest, OneTryNowAndThen) {
   bypass.NoteSuccess(bypass.number());
   EXPECT_FALSE(bypass.active());
   EXPECT_TRUE(bypass.MayWrite(start + seconds(6)));
+  bypass.Enter("full", start);
   bypass.EnterForGood("damaged");
+  EXPECT_EQ(bypass.reason(), "damaged");
   bypass.NoteSuccess(bypass.number());
   EXPECT_FALSE(bypass.MayWrite(start + seconds(600)));
 }
@@ -278,6 +280,37 @@ TEST(ObjectTableTest, IdleObjectsCanBeTrimmedAndRemoved) {
   EXPECT_FALSE(table.RemoveIfIdle(object, {}));
   EXPECT_TRUE(table.RemoveIfIdle(object, {0}));
   EXPECT_EQ(table.size(), 0U);
+}
+
+TEST(StoredObjectTest, ABlockIsKnownUntilItsRecordIsDurable) {
+  const Grid grid;
+  const Geometry geometry(grid);
+  StoredObject object(geometry, KeyNumber(1), grid.block_size);
+  object.SetFacts({KeyNumber(1), {}});
+  const GranuleRange all = {0, grid.GranuleCount(grid.block_size)};
+  const auto write = [&] {
+    EXPECT_EQ(object.ClaimForWrite(0), StoredObject::Claim::kClaimed);
+    return object.FinishWrite(0, std::make_shared<std::vector<uint64_t>>(all.count), 1).value();
+  };
+  const auto read_all = [&](uint64_t generation) {
+    bool use_is_news = false;
+    ASSERT_TRUE(object.Pin(0, 1, &use_is_news));
+    object.MarkVerified(0, generation, all);
+    object.Unpin(0);
+  };
+  const uint64_t failed = write();
+  EXPECT_NE(object.MarkRecorded(0, failed), nullptr);  // a commit begins
+  read_all(failed);
+  object.Trim();
+  EXPECT_TRUE(object.Drop(0, failed));  // and fails
+  EXPECT_EQ(object.PresentBlocks(), 0U);
+  const uint64_t durable = write();
+  EXPECT_NE(object.MarkRecorded(0, durable), nullptr);
+  read_all(durable);
+  object.ReleaseSums(0, failed);  // of the other block
+  object.ReleaseSums(0, durable);
+  EXPECT_FALSE(object.Drop(0, durable));  // known as loaded from the index from now on
+  EXPECT_EQ(object.PresentBlocks(), 1U);
 }
 
 TEST(OpGateTest, WaitsForThoseInside) {
