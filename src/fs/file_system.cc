@@ -76,8 +76,7 @@ Result<Attr> FileSystem::GetAttr(NodeId id) const {
 // How long this is the current version without asking the origin.
 core::Duration FileSystem::FreshFor(const core::Object& object, const core::Url& url) const {
   if (object.facts().immutable) return kVersionTtl;
-  const core::Duration left = std::chrono::milliseconds(engine_.Explain(url).ttl_left_ms);
-  return std::clamp(left, kShortestTtl, std::max(options_.ttl, kShortestTtl));
+  return std::clamp(engine_.TtlLeft(url), kShortestTtl, std::max(options_.ttl, kShortestTtl));
 }
 
 void FileSystem::Lookup(NodeId parent_id, std::string name, Reply<Entry> reply) {

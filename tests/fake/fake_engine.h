@@ -165,6 +165,7 @@ class FakeEngine final : public Engine {
     DARTFS_CHECK(false);
     return nullptr;
   }
+  Duration TtlLeft(const Url&) override { return Duration::zero(); }
   UrlReport Explain(const Url&) override { return {}; }
   EngineStats Stats() override { return {}; }
   FakeNameStore& store() override { return store_; }

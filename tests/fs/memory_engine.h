@@ -203,11 +203,10 @@ class MemoryEngine final : public core::Engine {
   }
   std::unique_ptr<core::ObjectReader> MakeReader(std::shared_ptr<core::Object> object,
                                                  core::Requester requester) override;
-  core::UrlReport Explain(const core::Url&) override {
-    core::UrlReport report;
-    report.ttl_left_ms = ttl_left_ms;
-    return report;
+  core::Duration TtlLeft(const core::Url&) override {
+    return std::chrono::milliseconds(ttl_left_ms);
   }
+  core::UrlReport Explain(const core::Url&) override { return {}; }
   core::EngineStats Stats() override { return {}; }
   core::Store& store() override { return store_; }
   core::HttpClient& http() override {
@@ -348,6 +347,9 @@ class MemoryNamespace final : public Namespace {
   void ProbeAhead(const DirRef&) override { ++probes; }
   core::Result<core::Url> UrlOf(const DirRef& dir, std::string_view name) const override {
     return core::ParseUrl("http://h" + dir.key + std::string(name));
+  }
+  core::Result<DirRef> DirOf(const DirRef&, std::string_view) const override {
+    return core::MakeError(core::Code::kUnsupported, "not known without asking");
   }
 
   Gate lookups;

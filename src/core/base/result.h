@@ -18,7 +18,7 @@ enum class Code {
   kGone,                 // the origin said 410
   kUnauthorized,         // the origin said 401
   kForbidden,            // the origin said 403
-  kTooManyRequests,      // the origin said 429 (or 503 with Retry-After) until we gave up
+  kTooManyRequests,      // the origin said 429 or 503 until we gave up
   kUnavailable,          // unreachable, reset, 5xx: a later try may work
   kDeadlineExceeded,     // the caller's deadline passed
   kStale,                // the object has another version now

@@ -14,6 +14,7 @@ namespace dartfs::core {
 namespace {
 
 constexpr size_t kMaxReportedFlights = 256;
+constexpr size_t kBlockingThreads = 2;
 
 class EngineImpl final : public Engine, private FlightEvents {
  public:
@@ -23,13 +24,14 @@ class EngineImpl final : public Engine, private FlightEvents {
         store_(store),
         http_(http),
         scheduler_(scheduler),
+        blocking_(MakeThreadScheduler("open", kBlockingThreads, scheduler.clock())),
         memory_(options_.inflight_bytes, options_.grid.block_size, scheduler),
         unstored_(options_.inflight_bytes / 4),
         digests_(options_.inflight_bytes / 8),
         origin_(options_, http, counters_),
         spool_(options_, http, counters_, scheduler),
-        env_{options_, store,     scheduler, random,    memory_,
-             *this,    counters_, unstored_, registry_, digests_},
+        env_{options_, store,     scheduler, *blocking_, random,  memory_,
+             *this,    counters_, unstored_, registry_,  digests_},
         resolver_(env_, http) {}
   ~EngineImpl() override { Stop(); }
 
@@ -44,6 +46,7 @@ class EngineImpl final : public Engine, private FlightEvents {
     return std::make_unique<ReaderImpl>(
         std::make_shared<ReaderState>(env_, http_, std::move(object), std::move(requester)));
   }
+  Duration TtlLeft(const Url& url) override { return resolver_.TtlLeft(url); }
   UrlReport Explain(const Url& url) override { return resolver_.Explain(url); }
   EngineStats Stats() override;
   Store& store() override { return store_; }
@@ -86,6 +89,7 @@ class EngineImpl final : public Engine, private FlightEvents {
   Store& store_;
   HttpClient& http_;
   Scheduler& scheduler_;
+  const std::unique_ptr<Scheduler> blocking_;
   EngineCounters counters_;
   MemoryBudget memory_;
   UnstoredBlocks unstored_;

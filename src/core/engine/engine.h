@@ -97,6 +97,10 @@ class Engine {
   virtual std::unique_ptr<ObjectReader> MakeReader(std::shared_ptr<Object> object,
                                                    Requester requester) = 0;
 
+  // How long what is known of the URL holds without asking anybody; zero when nothing is. Does not
+  // block.
+  virtual Duration TtlLeft(const Url& url) = 0;
+  // Blocking (the index).
   virtual UrlReport Explain(const Url& url) = 0;
   virtual EngineStats Stats() = 0;
   virtual Store& store() = 0;

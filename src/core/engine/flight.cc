@@ -54,6 +54,7 @@ std::optional<uint64_t> Flight::AddTicket(TicketOptions options) {
     id = next_ticket_++;
     tickets_[id].options = std::move(options);
     CountReadAhead();
+    RaiseMemoryWait();
     raise = fetch_;
     if (paused && timer_ != kNoTimer && env().scheduler.Cancel(timer_)) {
       timer_ = kNoTimer;
@@ -143,6 +144,7 @@ void Flight::Raise(uint64_t ticket, Priority priority) {
     if (mine.options.priority <= priority) return;
     mine.options.priority = priority;
     CountReadAhead();
+    RaiseMemoryWait();
     raise = fetch_;
   }
   if (raise != nullptr) raise->Raise(priority);
@@ -263,6 +265,12 @@ bool Flight::AnyHolder() const {
                      [](const auto& entry) { return entry.second.options.hold_buffer; });
 }
 
+bool Flight::AnyPatient() const {
+  return std::any_of(tickets_.begin(), tickets_.end(), [](const auto& entry) {
+    return entry.second.options.patient && !entry.second.error;
+  });
+}
+
 // A flight counts as read-ahead while nobody waits for it.
 void Flight::CountReadAhead() {
   const bool running = phase_ == FlightPhase::kWaiting || phase_ == FlightPhase::kFetching ||
@@ -275,6 +283,11 @@ void Flight::CountReadAhead() {
   } else {
     env().read_ahead_bytes -= length_;
   }
+}
+
+// It may wait for memory as the read-ahead it once was.
+void Flight::RaiseMemoryWait() {
+  if (grant_wait_ != 0) env().memory.RaiseWait(grant_wait_, BestPriority());
 }
 
 void Flight::CollectWakers(Wakers* out) {

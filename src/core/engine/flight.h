@@ -86,6 +86,8 @@ class FlightTicket {
 struct TicketOptions {
   std::shared_ptr<const Requester> requester;
   Priority priority = Priority::kDemand;
+  // Waits without a deadline: an origin that is out of reach is asked again for as long as that.
+  bool patient = false;
   // Keep the complete block in memory until this ticket goes, also once it is stored: for readers
   // that take it within moments.
   bool hold_buffer = false;

@@ -230,8 +230,11 @@ void Flight::RetryOrFail(Error error) {
     const int limit = error.code == Code::kBadResponse || error.code == Code::kRangeBlind
                           ? kMaxBadResponses
                           : env().options.max_attempts;
+    const bool out_of_reach =
+        throttled || error.code == Code::kUnavailable || error.code == Code::kDeadlineExceeded;
     const bool wanted = BestPriority() == Priority::kDemand;
-    if (wanted && (throttled || failures_ < limit)) {
+    const bool patient = throttled || (out_of_reach && AnyPatient());
+    if (wanted && (patient || failures_ < limit)) {
       delay = BackoffDelay(failures_, throttled ? kMaxThrottleBackoff : kMaxBackoff, env().random);
       if (!AnyInterested()) delay = std::max<Duration>(delay, kMaxBackoff);
     }

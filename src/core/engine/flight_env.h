@@ -74,6 +74,7 @@ struct FlightEnv {
   const EngineOptions& options;
   Store& store;
   Scheduler& scheduler;
+  Scheduler& blocking;  // for tasks that wait for the store
   Random& random;
   MemoryBudget& memory;
   FlightEvents& events;

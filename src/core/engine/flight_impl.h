@@ -72,9 +72,11 @@ class Flight final : public std::enable_shared_from_this<Flight> {
   Priority BestPriority() const REQUIRES(mu_);
   bool AnyInterested() const REQUIRES(mu_);
   bool AnyHolder() const REQUIRES(mu_);
+  bool AnyPatient() const REQUIRES(mu_);
   bool Ready(const Ticket& ticket) const REQUIRES(mu_);
   void CollectWakers(Wakers* out) REQUIRES(mu_);
   void CountReadAhead() REQUIRES(mu_);
+  void RaiseMemoryWait() REQUIRES(mu_);
   void PostWakers(Wakers wakers);
   void LeaveTables();
   std::shared_ptr<BlockFetch> StopAttempt() REQUIRES(mu_);

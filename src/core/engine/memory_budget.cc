@@ -11,6 +11,8 @@
 namespace dartfs::core {
 
 namespace {
+constexpr Duration kIdle = std::chrono::seconds(30);
+
 struct Wait {
   uint64_t id = 0;
   std::string group;
@@ -36,6 +38,8 @@ struct MemoryBudget::State : std::enable_shared_from_this<MemoryBudget::State> {
   std::vector<AlignedBuffer> free_blocks GUARDED_BY(mu);
   std::deque<Wait> waits[3] GUARDED_BY(mu);
   uint64_t next_id GUARDED_BY(mu) = 1;
+  uint64_t charges GUARDED_BY(mu) = 0;
+  bool look_posted GUARDED_BY(mu) = false;
 
   bool HasRoom(const std::string& group, size_t bytes, Priority priority) const REQUIRES(mu) {
     if (used == 0) return true;
@@ -49,8 +53,12 @@ struct MemoryBudget::State : std::enable_shared_from_this<MemoryBudget::State> {
   void Charge(const std::string& group, size_t bytes, AlignedBuffer* reuse) REQUIRES(mu) {
     used += bytes;
     by_group[group] += bytes;
+    ++charges;
     if (bytes == block && !free_blocks.empty()) {
       *reuse = std::move(free_blocks.back());
+      free_blocks.pop_back();
+    }
+    while (!free_blocks.empty() && used + free_blocks.size() * block > limit) {
       free_blocks.pop_back();
     }
   }
@@ -71,13 +79,36 @@ struct MemoryBudget::State : std::enable_shared_from_this<MemoryBudget::State> {
     const auto it = by_group.find(group);
     it->second -= bytes;
     if (it->second == 0) by_group.erase(it);
-    const bool pool = !stopped && bytes == block && (free_blocks.size() + 1) * block <= limit;
+    const bool pool =
+        !stopped && bytes == block && used + (free_blocks.size() + 1) * block <= limit;
     if (pool) {
       free_blocks.push_back(std::move(buffer));
     } else {
       dropped = std::move(buffer);
     }
     PostDispatch();
+    if (used == 0) LookWhenIdle();
+  }
+
+  // Buffers that nobody has asked for in a while go back to the system.
+  void LookWhenIdle() REQUIRES(mu) {
+    if (stopped || look_posted || free_blocks.empty()) return;
+    look_posted = true;
+    scheduler.After(kIdle, [weak = weak_from_this(), before = charges] {
+      if (const auto self = weak.lock()) self->TrimIfIdleSince(before);
+    });
+  }
+
+  void TrimIfIdleSince(uint64_t before) {
+    std::vector<AlignedBuffer> dropped;
+    MutexLock lock(mu);
+    look_posted = false;
+    if (used > 0) return;
+    if (charges == before) {
+      dropped.swap(free_blocks);
+    } else {
+      LookWhenIdle();
+    }
   }
 
   void PostDispatch() REQUIRES(mu) {
@@ -155,6 +186,22 @@ uint64_t MemoryBudget::Acquire(const std::string& group, size_t bytes, Priority 
   return id;
 }
 
+void MemoryBudget::RaiseWait(uint64_t id, Priority priority) {
+  MutexLock lock(state_->mu);
+  for (size_t from = static_cast<size_t>(priority) + 1; from < std::size(state_->waits); ++from) {
+    auto& queue = state_->waits[from];
+    const auto it =
+        std::find_if(queue.begin(), queue.end(), [id](const Wait& wait) { return wait.id == id; });
+    if (it == queue.end()) continue;
+    Wait raised = std::move(*it);
+    queue.erase(it);
+    raised.priority = priority;
+    state_->waits[static_cast<size_t>(priority)].push_back(std::move(raised));
+    state_->PostDispatch();
+    return;
+  }
+}
+
 bool MemoryBudget::CancelWait(uint64_t id) {
   Wait dropped;
   MutexLock lock(state_->mu);
@@ -174,12 +221,11 @@ uint64_t MemoryBudget::used_bytes() const {
   return state_->used;
 }
 
-uint64_t MemoryBudget::limit_bytes() const { return state_->limit; }
-
-void MemoryBudget::Trim() {
-  std::vector<AlignedBuffer> dropped;
+uint64_t MemoryBudget::pooled_bytes() const {
   MutexLock lock(state_->mu);
-  dropped.swap(state_->free_blocks);
+  return state_->free_blocks.size() * state_->block;
 }
+
+uint64_t MemoryBudget::limit_bytes() const { return state_->limit; }
 
 }  // namespace dartfs::core

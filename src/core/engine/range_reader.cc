@@ -33,6 +33,7 @@ RangeStep RangeReader::Next(uint64_t max, Waker wake) {
   const uint64_t block_left = grid.BlockLength(object_->size(), block) - in_block;
   const uint64_t want = std::min({max, end_ - position_, block_left});
 
+  if (rewinds_ > kMaxRounds) return CanNotKeep();
   while (true) {
     if (ticket_block_ != block) {
       ticket_ = FlightTicket();
@@ -42,6 +43,7 @@ RangeStep RangeReader::Next(uint64_t max, Waker wake) {
         TicketOptions options;
         options.requester = options_.requester;
         options.hold_buffer = options_.hold_buffer;
+        options.patient = options_.patient;
         FlightTable::Joined joined = object_->flights().Join(object_, block, std::move(options));
         pin = std::move(joined.pin);
         ticket_ = std::move(joined.ticket);
@@ -61,8 +63,7 @@ RangeStep RangeReader::Next(uint64_t max, Waker wake) {
     RangeStep step = FromFlight(in_block, want, block_left, &wake);
     if (ticket_block_ == block) return step;
     if (++rounds_ > kMaxRounds) {
-      return MakeError(Code::kUnavailable, "a block of " + object_->facts().identity.redacted_url +
-                                               " was fetched but could not be kept or read back");
+      return CanNotKeep();
     }
   }
 }
@@ -105,7 +106,14 @@ RangeStep RangeReader::FromFlight(uint64_t in_block, uint64_t want, uint64_t blo
   }
 }
 
+Error RangeReader::CanNotKeep() const {
+  return MakeError(Code::kUnavailable, "a block of " + object_->facts().identity.redacted_url +
+                                           " was fetched but could not be kept or read back");
+}
+
 void RangeReader::Rewind(uint64_t offset) {
+  rewinds_ = offset == rewound_to_ ? rewinds_ + 1 : 1;
+  rewound_to_ = offset;
   position_ = offset;
   ticket_ = FlightTicket();
   ticket_block_.reset();

@@ -45,6 +45,7 @@ struct RangeOptions {
   // full), little for a client that streams.
   uint64_t wake_bytes = 1;
   bool hold_buffer = false;  // TicketOptions::hold_buffer
+  bool patient = false;      // TicketOptions::patient
 };
 
 class RangeReader {
@@ -55,8 +56,8 @@ class RangeReader {
   // once, on an engine thread; otherwise it is dropped. After an Error or EndOfRange nothing
   // follows.
   RangeStep Next(uint64_t max, Waker wake);
-  // Goes back to `offset`, after a FileSlice could not be read (kCorrupt, kIo): the block is
-  // dropped then, and Next fetches it again.
+  // Goes back to `offset`, after a FileSlice could not be read: the block is dropped then, and Next
+  // fetches it again. A block that can't be read time after time is an error.
   void Rewind(uint64_t offset);
   // Where the next piece begins.
   uint64_t position() const { return position_; }
@@ -65,6 +66,7 @@ class RangeReader {
   void Stop();
 
  private:
+  Error CanNotKeep() const;
   RangeStep FromFlight(uint64_t in_block, uint64_t want, uint64_t block_left, Waker* wake);
 
   const std::shared_ptr<Object> object_;
@@ -75,7 +77,9 @@ class RangeReader {
   std::optional<uint64_t> ticket_block_;
   FlightTicket ticket_;
   bool interested_ = true;
-  int rounds_ = 0;  // flights of one block that ended without bytes for us
+  uint64_t rewound_to_ = 0;
+  int rewinds_ = 0;  // to there, in a row
+  int rounds_ = 0;   // flights of one block that ended without bytes for us
 };
 
 }  // namespace dartfs::core

@@ -74,14 +74,14 @@ ReadId ReaderState::Read(uint64_t offset, size_t size, TimePoint deadline, ReadD
     MutexLock lock(mu_);
     id = next_id_++;
     closed = closed_;
-    op = std::make_shared<ReadOp>(shared_from_this(), id, offset, size, std::move(done));
+    op = std::make_shared<ReadOp>(shared_from_this(), id, offset, size, deadline, std::move(done));
     if (!closed) ops_.emplace(id, op);
   }
   if (closed) {
     op->Finish(MakeError(Code::kCancelled, "the reader is closed"));
     return id;
   }
-  op->Start(deadline);
+  op->Start();
   Ahead(offset, size);
   return id;
 }
@@ -147,7 +147,7 @@ void ReaderState::Ahead(uint64_t offset, uint64_t length) {
   BlockRange blocks;
   {
     MutexLock lock(mu_);
-    if (closed_) return;
+    if (closed_ || env_.options.max_readahead_bytes == 0) return;
     const AheadRange range = read_ahead_.OnRead(offset, length);
     if (range.empty()) return;
     blocks = grid.BlocksOfRange(object_->size(), range.begin, range.end - range.begin);
@@ -206,23 +206,25 @@ void ReaderState::AheadDone(uint64_t block) {
 }
 
 ReadOp::ReadOp(std::shared_ptr<ReaderState> reader, ReadId id, uint64_t offset, size_t size,
-               ReadDone done)
+               TimePoint deadline, ReadDone done)
     : reader_(std::move(reader)),
       id_(id),
       offset_(offset),
       size_(offset >= reader_->object()->size() ? 0
                                                 : static_cast<size_t>(std::min<uint64_t>(
                                                       size, reader_->object()->size() - offset))),
+      deadline_(deadline),
       range_(reader_->object(),
-             RangeOptions{offset, size_, reader_->requester(), size_, /*hold_buffer=*/true}),
+             RangeOptions{offset, size_, reader_->requester(), size_, /*hold_buffer=*/true,
+                          /*patient=*/deadline == kNoDeadline}),
       done_(std::move(done)) {}
 
-void ReadOp::Start(TimePoint deadline) {
+void ReadOp::Start() {
   Drive();
   MutexLock lock(mu_);
-  if (finished_ || deadline == kNoDeadline) return;
+  if (finished_ || deadline_ == kNoDeadline) return;
   std::weak_ptr<ReadOp> weak = weak_from_this();
-  timer_ = reader_->env().scheduler.At(deadline, [weak] {
+  timer_ = reader_->env().scheduler.At(deadline_, [weak] {
     const auto self = weak.lock();
     if (self == nullptr) return;
     self->Finish(MakeError(Code::kDeadlineExceeded,

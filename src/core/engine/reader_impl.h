@@ -78,9 +78,9 @@ class ReaderImpl final : public ObjectReader {
 class ReadOp final : public std::enable_shared_from_this<ReadOp> {
  public:
   ReadOp(std::shared_ptr<ReaderState> reader, ReadId id, uint64_t offset, size_t size,
-         ReadDone done);
+         TimePoint deadline, ReadDone done);
 
-  void Start(TimePoint deadline);
+  void Start();
   void Finish(Status status);  // the first call answers
   void SetInterested(bool interested);
 
@@ -95,6 +95,7 @@ class ReadOp final : public std::enable_shared_from_this<ReadOp> {
   const ReadId id_;
   const uint64_t offset_;
   const size_t size_;
+  const TimePoint deadline_;
   // Of the driver: touched only by whoever runs Drive.
   AlignedBuffer buffer_;
   std::optional<ReadBytes> direct_;  // one piece of memory was all

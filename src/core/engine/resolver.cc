@@ -21,10 +21,17 @@ constexpr int kMaxProbes = 3;
 constexpr Duration kWrongDigestPause = std::chrono::seconds(30);
 constexpr Duration kProbeBackoff = std::chrono::milliseconds(150);
 
+// With which a URL is asked for: its signature may differ from another requester's.
+struct Credential {
+  Url url;
+  std::string authorization;
+  bool operator==(const Credential&) const = default;
+};
+
 struct Waiter {
   uint64_t id = 0;
   OpenDone done;
-  std::string authorization;
+  Credential credential;
   TimerId timer = kNoTimer;
 };
 
@@ -39,12 +46,12 @@ struct Entry {
   std::optional<Error> error;  // of the last probe or fetch
   TimePoint error_at{};
   TimePoint error_until{};
-  std::string error_authorization;
+  Credential error_credential;
   std::optional<UrlRecord> record;  // from the index
   bool loaded = false;
   bool probing = false;
   int probes = 0;  // of this round
-  std::string probe_authorization;
+  Credential probe_credential;
   std::shared_ptr<HttpCall> call;
   std::vector<Waiter> waiters;
   TimePoint used{};
@@ -79,8 +86,7 @@ struct Resolver::State : std::enable_shared_from_this<Resolver::State> {
 
   EntryPtr FindOrMake(const Url& url) REQUIRES(mu);
   void Sweep() REQUIRES(mu);
-  std::optional<Result<std::shared_ptr<Object>>> Known(Entry& entry,
-                                                       const std::string& authorization)
+  std::optional<Result<std::shared_ptr<Object>>> Known(Entry& entry, const Credential& credential)
       REQUIRES(mu);
   void ExpireWaiter(const EntryPtr& entry, uint64_t id);
 
@@ -125,7 +131,7 @@ void Resolver::State::Sweep() {
 }
 
 std::optional<Result<std::shared_ptr<Object>>> Resolver::State::Known(
-    Entry& entry, const std::string& authorization) {
+    Entry& entry, const Credential& credential) {
   const TimePoint now = Now();
   if (entry.object != nullptr && !entry.object->superseded() && now < entry.expires) {
     return Result<std::shared_ptr<Object>>(entry.object);
@@ -133,7 +139,7 @@ std::optional<Result<std::shared_ptr<Object>>> Resolver::State::Known(
   const bool refused = entry.error && (entry.error->code == Code::kUnauthorized ||
                                        entry.error->code == Code::kForbidden);
   if (entry.error && now < entry.error_until &&
-      (!refused || entry.error_authorization == authorization)) {
+      (!refused || entry.error_credential == credential)) {
     return Result<std::shared_ptr<Object>>(*entry.error);
   }
   return std::nullopt;
@@ -206,10 +212,10 @@ void Resolver::State::SendProbe(const EntryPtr& entry) {
       return;
     }
     ++entry->probes;
-    request.url = entry->url;
     request.what = "GET " + entry->identity.redacted_url;
-    request.authorization = entry->waiters.front().authorization;
-    entry->probe_authorization = request.authorization;
+    entry->probe_credential = entry->waiters.front().credential;
+    request.url = entry->probe_credential.url;
+    request.authorization = entry->probe_credential.authorization;
     request.fixed = entry->immutable || entry->identity.content_addressed();
     if (entry->object != nullptr && !entry->object->superseded()) {
       request.known_version = entry->object->version();
@@ -220,8 +226,9 @@ void Resolver::State::SendProbe(const EntryPtr& entry) {
   auto call = StartProbe(env, http, std::move(request),
                          [self = shared_from_this(), entry](Result<ProbeFacts> answer) mutable {
                            auto shared = std::make_shared<Result<ProbeFacts>>(std::move(answer));
-                           // Off the transfer thread: opening the store's object reads the index.
-                           self->env.scheduler.Post(
+                           // Off the transfer thread: opening the store's object reads the index,
+                           // and may wait.
+                           self->env.blocking.Post(
                                [self, entry, shared] { self->OnProbe(entry, std::move(*shared)); });
                          });
   MutexLock lock(mu);
@@ -328,21 +335,23 @@ void Resolver::State::Adopt(const EntryPtr& entry, UrlRecord record, Duration tt
 
 void Resolver::State::OnProbeError(const EntryPtr& entry, Error error) {
   const bool unreachable = Unreachable(error);
+  bool forget = false;
   {
     MutexLock lock(mu);
     entry->error = error;
     entry->error_at = Now();
     entry->error_until = entry->error_at + env.options.error_ttl;
-    entry->error_authorization = entry->probe_authorization;
+    entry->error_credential = entry->probe_credential;
     if (unreachable) {
       if (unreachable_until.size() > 4096) unreachable_until.clear();
       unreachable_until[entry->identity.authority] = Now() + env.options.unreachable_ttl;
     } else if (error.code == Code::kNotFound || error.code == Code::kGone) {
+      forget = entry->record.has_value();
       entry->object = nullptr;  // new opens fail; open readers and the blocks stay
       entry->record.reset();
     }
   }
-  if (error.code == Code::kNotFound || error.code == Code::kGone) {
+  if (forget) {
     env.store.DeleteName(NameTable::kUrls, entry->identity.local_id);
   }
   if (unreachable && (ServeStale(entry) || RetryProbe(entry, error))) return;
@@ -398,7 +407,7 @@ void Resolver::State::RefuseCredential(const EntryPtr& entry, Error error) {
     MutexLock lock(mu);
     auto& waiters = entry->waiters;
     const auto split = std::stable_partition(waiters.begin(), waiters.end(), [&](const Waiter& w) {
-      return w.authorization != entry->probe_authorization;
+      return w.credential != entry->probe_credential;
     });
     refused.assign(std::make_move_iterator(split), std::make_move_iterator(waiters.end()));
     waiters.erase(split, waiters.end());
@@ -436,6 +445,7 @@ void Resolver::Open(const Url& url, const OpenOptions& options, OpenDone done) {
   std::optional<Result<std::shared_ptr<Object>>> known;
   EntryPtr entry;
   bool begin = false;
+  const Credential credential{url, options.authorization};
   {
     MutexLock lock(state.mu);
     if (state.stopped) {
@@ -444,13 +454,13 @@ void Resolver::Open(const Url& url, const OpenOptions& options, OpenDone done) {
       entry = state.FindOrMake(url);
       entry->immutable = entry->immutable || options.immutable;
       entry->ttl = options.ttl;
-      if (!options.revalidate) known = state.Known(*entry, options.authorization);
+      if (!options.revalidate) known = state.Known(*entry, credential);
     }
     if (!known) {
       Waiter waiter;
       waiter.id = state.next_waiter++;
       waiter.done = std::move(done);
-      waiter.authorization = options.authorization;
+      waiter.credential = credential;
       if (options.deadline != kNoDeadline) {
         waiter.timer = state.env.scheduler.At(
             options.deadline,
@@ -472,7 +482,14 @@ std::optional<Result<std::shared_ptr<Object>>> Resolver::OpenCached(const Url& u
   MutexLock lock(state_->mu);
   const auto it = state_->entries.find(LocalId(url, state_->env.options.identity));
   if (it == state_->entries.end()) return std::nullopt;
-  return state_->Known(*it->second, "");
+  return state_->Known(*it->second, Credential{url, ""});
+}
+
+Duration Resolver::TtlLeft(const Url& url) {
+  MutexLock lock(state_->mu);
+  const auto it = state_->entries.find(LocalId(url, state_->env.options.identity));
+  if (it == state_->entries.end()) return Duration::zero();
+  return std::max(Duration::zero(), it->second->expires - state_->Now());
 }
 
 UrlReport Resolver::Explain(const Url& url) {

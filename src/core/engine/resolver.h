@@ -27,6 +27,7 @@ class Resolver {
 
   void Open(const Url& url, const OpenOptions& options, OpenDone done);
   std::optional<Result<std::shared_ptr<Object>>> OpenCached(const Url& url);
+  Duration TtlLeft(const Url& url);
   UrlReport Explain(const Url& url);
   // The object's URL has another version: the next Open asks the origin.
   void Expire(const Object& object);

@@ -193,7 +193,7 @@ Result<BodyVerdict> Spool::OnBody(std::span<const std::byte> bytes) {
 // transfer thread.
 void Spool::Supersede() {
   object_->MarkSuperseded();
-  source_.scheduler_.Post([object = object_] {
+  object_->flights().env().blocking.Post([object = object_] {
     FlightEnv& env = object->flights().env();
     env.events.OnStale(object);
     const Status dropped = env.store.DropObject(object->stored());

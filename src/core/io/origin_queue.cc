@@ -8,6 +8,8 @@ namespace dartfs::core {
 namespace {
 
 constexpr Duration kFirstHold = std::chrono::milliseconds(500);
+// Without a Retry-After: an origin that has recovered is found out soon.
+constexpr Duration kMaxOwnHold = std::chrono::seconds(5);
 constexpr size_t kKeptForDemand = 2;
 
 bool IsDemand(Priority priority) { return priority == Priority::kDemand; }
@@ -108,8 +110,8 @@ Duration OriginQueue::HoldTime(std::optional<Duration> retry_after, Random& rand
     return std::min(*retry_after, limits_.max_throttle);
   }
   Duration hold = kFirstHold;
-  for (int i = 0; i < steps_ && hold < limits_.max_throttle; ++i) hold *= 2;
-  hold = std::min(hold, limits_.max_throttle);
+  for (int i = 0; i < steps_ && hold < kMaxOwnHold; ++i) hold *= 2;
+  hold = std::min({hold, kMaxOwnHold, limits_.max_throttle});
   // Half of it by chance, so that many nodes do not come back at one moment.
   const double share = 0.5 + 0.5 * random.NextDouble();
   return Duration(static_cast<Duration::rep>(static_cast<double>(hold.count()) * share));

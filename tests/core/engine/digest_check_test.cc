@@ -16,14 +16,9 @@ class DigestCheckTest : public EngineTest {
     EngineTest::SetUp();
     other_ = origin::TestOrigin::Start();
     bytes_ = Pattern(6 * kBlock + 321, 77);
-    path_ = "/v2/a/blobs/sha256:" + HexOf("sha256", bytes_);
+    path_ = "/v2/a/blobs/sha256:" + HexDigestOf("sha256", bytes_);
   }
 
-  static std::string HexOf(const std::string& algorithm, const std::string& bytes) {
-    const auto digester = Digester::Create(algorithm);
-    digester->Update(AsBytes(bytes));
-    return digester->FinishHex();
-  }
   std::string Elsewhere() { return other_->Url(path_); }
 
   // The object of the URL once it is verified.
@@ -91,7 +86,7 @@ TEST_F(DigestCheckTest, VerifiedInWhateverOrderItCame) {
 }
 
 TEST_F(DigestCheckTest, Sha512AndTheRegistryLayout) {
-  const std::string hex = HexOf("sha512", bytes_);
+  const std::string hex = HexDigestOf("sha512", bytes_);
   path_ = "/blobs/sha512/" + hex.substr(0, 2) + "/" + hex + "/data";
   origin().AddFile(path_, bytes_);
   EXPECT_EQ(*Read(path_), bytes_);
@@ -99,7 +94,7 @@ TEST_F(DigestCheckTest, Sha512AndTheRegistryLayout) {
 }
 
 TEST_F(DigestCheckTest, TheEmptyObject) {
-  path_ = "/sha256:" + HexOf("sha256", "");
+  path_ = "/sha256:" + HexDigestOf("sha256", "");
   origin().AddFile(path_, "");
   EXPECT_NE(Verified(path_), nullptr);
 }

@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 
+#include "core/base/hash.h"
 #include "core/base/log.h"
 #include "core/base/random.h"
 #include "core/base/scheduler.h"
@@ -32,6 +33,12 @@ inline std::string Pattern(size_t size, uint64_t seed) {
     c = static_cast<char>(x);
   }
   return bytes;
+}
+
+inline std::string HexDigestOf(const std::string& algorithm, const std::string& bytes) {
+  const auto digester = Digester::Create(algorithm);
+  digester->Update(AsBytes(bytes));
+  return digester->FinishHex();
 }
 
 class EngineTest : public ::testing::Test {

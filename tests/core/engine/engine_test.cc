@@ -164,6 +164,12 @@ TEST_F(EngineTest, OriginGoneWhileWarmIsServedOnAndLeftAlone) {
   auto object = Open("/a", again);
   ASSERT_TRUE(object) << object.error().ToString();
   EXPECT_EQ(*ReadOn(*ReaderOf(*object), 0, bytes.size()), bytes);
+  // Back again, and not asked for a while.
+  origin().ComeBack();
+  const auto requests = origin().StatsOf("/a").requests;
+  EXPECT_TRUE(Open("/a"));
+  EXPECT_TRUE(Open("/a", again));
+  EXPECT_EQ(origin().StatsOf("/a").requests, requests);
 }
 
 TEST_F(EngineTest, UnreachableIsNotAbsent) {
@@ -253,8 +259,9 @@ TEST_F(EngineTest, UnversionedObjectsEndWithTheirTtl) {
 }
 
 TEST_F(EngineTest, ContentAddressedObjectsAreNeverAskedForAgain) {
-  const std::string path = "/v2/a/blobs/sha256:" + std::string(64, 'a');
-  origin().AddFile(path, Pattern(kBlock, 17));
+  const std::string bytes = Pattern(kBlock, 17);
+  const std::string path = "/v2/a/blobs/sha256:" + HexDigestOf("sha256", bytes);
+  origin().AddFile(path, bytes);
   ASSERT_TRUE(Read(path));
   ASSERT_TRUE(WaitStored(*Open(path)));
   ASSERT_TRUE(store_->Flush());

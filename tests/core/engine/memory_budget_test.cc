@@ -55,6 +55,41 @@ TEST_F(MemoryBudgetTest, OneBufferIsAlwaysGranted) {
   EXPECT_EQ(tiny.TryAcquire("b", kBlock, Priority::kDemand), nullptr);
 }
 
+TEST_F(MemoryBudgetTest, AWaitThatIsRaisedIsServedAsWhatItIsNow) {
+  std::vector<SharedBuffer> held;
+  for (int i = 0; i < 8; ++i) held.push_back(Take(i % 2 == 0 ? "a" : "b"));
+  SharedBuffer granted;
+  const uint64_t wait = budget_.Acquire("c", kBlock, Priority::kReadAhead,
+                                        [&](SharedBuffer buffer) { granted = std::move(buffer); });
+  held.pop_back();  // 7 of 8: no room for read-ahead
+  scheduler_.RunReady();
+  ASSERT_EQ(granted, nullptr);
+  budget_.RaiseWait(wait, Priority::kDemand);
+  scheduler_.RunReady();
+  EXPECT_NE(granted, nullptr);
+}
+
+TEST_F(MemoryBudgetTest, PooledBuffersCountAndGoWhenIdle) {
+  std::vector<SharedBuffer> held;
+  for (int i = 0; i < 8; ++i) held.push_back(Take(i % 2 == 0 ? "a" : "b"));
+  held.clear();
+  EXPECT_EQ(budget_.pooled_bytes(), 8 * kBlock);
+  const SharedBuffer small = budget_.TryAcquire("a", kBlock / 2, Priority::kDemand);
+  EXPECT_LE(budget_.used_bytes() + budget_.pooled_bytes(), budget_.limit_bytes());
+  EXPECT_GT(budget_.pooled_bytes(), 0u);
+  held.push_back(Take("b"));
+  held.clear();
+  scheduler_.Advance(std::chrono::minutes(2));
+  EXPECT_GT(budget_.pooled_bytes(), 0u) << "something is still held";
+}
+
+TEST_F(MemoryBudgetTest, AnIdleBudgetHoldsNothing) {
+  Take("a") = nullptr;
+  ASSERT_EQ(budget_.pooled_bytes(), kBlock);
+  scheduler_.Advance(std::chrono::minutes(2));
+  EXPECT_EQ(budget_.pooled_bytes(), 0u);
+}
+
 TEST_F(MemoryBudgetTest, DemandIsServedBeforeReadAheadAndAFullGroupHoldsUpNobody) {
   std::vector<SharedBuffer> held;
   for (int i = 0; i < 4; ++i) held.push_back(Take("a"));

@@ -172,9 +172,8 @@ TEST_F(OriginQueueTest, WithoutRetryAfterItDoublesWithJitterUpToTheLimit) {
     EXPECT_LE(Left(), expected) << id;
     EXPECT_GE(Left(), expected / 2) << id;
     clock_.Advance(Left());
-    expected = std::min<Duration>(expected * 2, seconds(60));
+    expected = std::min<Duration>(expected * 2, seconds(5));
   }
-  EXPECT_EQ(expected, seconds(60));
   Push(100);
   PopAll();
   AnswerAndRelease(100, 200);

@@ -1,0 +1,67 @@
+// What the resolver asks with whose credential, by hand-given answers.
+#include "core/engine/resolver.h"
+
+#include <gtest/gtest.h>
+
+#include "engine_fixture.h"
+#include "fake/fake_http_client.h"
+
+namespace dartfs::core {
+namespace {
+
+class ResolverTest : public EngineTest {
+ protected:
+  void SetUp() override {
+    EngineTest::SetUp();
+    asked_ = Engine::Create(options_, *store_, fake_, *scheduler_, RealRandom());
+  }
+  void TearDown() override {
+    asked_->Stop();
+    fake_.Stop();
+    asked_.reset();
+    EngineTest::TearDown();
+  }
+  using Opened = std::future<Result<std::shared_ptr<Object>>>;
+  Opened Ask(const std::string& url) {
+    auto promise = std::make_shared<std::promise<Result<std::shared_ptr<Object>>>>();
+    asked_->Open(
+        std::move(ParseUrl(url)).value(), {},
+        [promise](Result<std::shared_ptr<Object>> r) { promise->set_value(std::move(r)); });
+    return promise->get_future();
+  }
+  static std::string Signed(const std::string& signature) {
+    return "http://bucket.example/x?Signature=" + signature + "&Expires=1&AWSAccessKeyId=K";
+  }
+
+  FakeHttpClient fake_{nullptr};
+  std::unique_ptr<Engine> asked_;
+};
+
+TEST_F(ResolverTest, ARefusedSignatureRefusesNobodyElse) {
+  Opened expired = Ask(Signed("old"));
+  Opened valid = Ask(Signed("new"));
+  const auto first = fake_.WaitTake();
+  EXPECT_EQ(first->request().url, Signed("old")) << "the URL of who is asked for";
+  if (first->Head(403, {{"Content-Length", "0"}})) first->Done();
+  const auto second = fake_.WaitTake();
+  EXPECT_EQ(second->request().url, Signed("new"));
+  second->AnswerRange("bytes", "\"1\"");
+  EXPECT_EQ(expired.get().error().code, Code::kForbidden);
+  const auto object = valid.get();
+  ASSERT_TRUE(object) << object.error().ToString();
+  EXPECT_EQ((*object)->size(), 5u);
+}
+
+TEST_F(ResolverTest, ARememberedRefusalIsTheSignaturesAlone) {
+  Opened expired = Ask(Signed("old"));
+  const auto first = fake_.WaitTake();
+  if (first->Head(403, {{"Content-Length", "0"}})) first->Done();
+  EXPECT_EQ(expired.get().error().code, Code::kForbidden);
+  EXPECT_EQ(Ask(Signed("old")).get().error().code, Code::kForbidden);  // not asked again
+  Opened valid = Ask(Signed("new"));
+  fake_.WaitTake()->AnswerRange("bytes", "\"1\"");
+  EXPECT_TRUE(valid.get());
+}
+
+}  // namespace
+}  // namespace dartfs::core
