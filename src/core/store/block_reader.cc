@@ -121,6 +121,13 @@ Error DropFile(StoreCore& core, Committer& committer, ReadPlan& plan) {
   return MakeError(Code::kCorrupt, "the object's file is gone");
 }
 
+// Nothing is known against the block, but it can't be read at present.
+Error Withhold(StoreCore& core, const ReadPlan& plan, Error error) {
+  const auto withheld_ms = static_cast<uint64_t>(ToMillis(Store::kWithheld));
+  plan.object()->WithholdUntil(core.use_clock.NowMs() + withheld_ms);
+  return error;
+}
+
 // A read with DiskIo under way.
 struct ReadOp {
   ReadOp(std::shared_ptr<StoreCore> op_core, std::shared_ptr<Committer> op_committer,
@@ -143,7 +150,8 @@ struct ReadOp {
 
   Error Failed(const Error& error) {
     if (error.sys_errno != 0) return DropBlock(*core, *committer, plan, error);
-    if (error.code != Code::kIo) return error;  // cancelled, or a full queue
+    if (error.code == Code::kCancelled) return error;
+    if (error.code != Code::kIo) return Withhold(*core, plan, error);  // a full queue
     // The file is shorter than it was.
     return DropCorrupt(*core, *committer, plan, plan.granules().count, error.context);
   }
@@ -156,7 +164,7 @@ Status Prepare(ReadOp& op) {
   if (!file) {
     if (file.error().code == Code::kNotFound) return DropFile(*op.core, *op.committer, op.plan);
     if (file.error().code == Code::kStale) return MakeError(Code::kCorrupt, "the object is gone");
-    return file.error();
+    return Withhold(*op.core, op.plan, std::move(file).error());
   }
   op.file = *std::move(file);
   if (!FindSums(*op.core, op.plan)) return DropUnrecorded(*op.core, *op.committer, op.plan);

@@ -194,11 +194,13 @@ std::optional<Status> BlockWriter::Claim(const Job& job) {
   if (stopping()) return MakeError(Code::kCancelled, "the store is stopping");
   const auto end = std::chrono::steady_clock::now() + kBusyPatience;
   for (;;) {
-    switch (job.object->ClaimForWrite(job.block)) {
+    switch (job.object->ClaimForWrite(job.block, core_->use_clock.NowMs())) {
       case Claim::kPresent:
         return Status();
       case Claim::kDropped:
         return NotKept("the object has been dropped");
+      case Claim::kWithheld:
+        return NotKept("the object's file can't be used at present");
       case Claim::kClaimed:
         if (core_->bypass.MayWrite(core_->clock.Now())) return std::nullopt;
         job.object->Unclaim(job.block);

@@ -101,6 +101,8 @@ struct StoreOptions {
 
 class Store {
  public:
+  static constexpr Duration kWithheld = std::chrono::seconds(5);
+
   virtual ~Store() = default;
 
   // Creates the directory (0700) where it is absent; takes the lock. Errors: kBusy (locked by a
@@ -125,8 +127,8 @@ class Store {
     return std::nullopt;
   }
 
-  // The block, pinned, when it is present; else an empty pin. Touches its chunk's time of use. No
-  // I/O.
+  // The block, pinned, when it is present and not withheld (Read); else an empty pin. Touches its
+  // chunk's time of use. No I/O.
   virtual BlockPin Pin(const std::shared_ptr<StoredObject>& object, uint64_t block) = 0;
   // How many blocks of the object are present. No I/O.
   virtual uint64_t PresentBlocks(const StoredObject& object) = 0;
@@ -137,8 +139,12 @@ class Store {
   // the disk and they are verified or can be verified now; false: use Read. Never copies unverified
   // bytes into a successful answer.
   virtual bool TryRead(const BlockPin& pin, uint64_t offset, std::span<std::byte> into) = 0;
-  // The same through DiskIo; `into` lives until `done`, which runs on a DiskIo thread. kCorrupt:
-  // the block has been dropped; fetch it again. kIo: likewise.
+  // The same through DiskIo; `into` lives until `done`, which runs on a DiskIo thread. kCancelled:
+  // the store has stopped. After any other error Pin does not offer the block again at once, so
+  // that whoever fetches it and asks again makes progress. It has been dropped (kCorrupt: lost or
+  // damaged; kIo: the disk can't read it), or the whole object is withheld for kWithheld, as its
+  // file can't be used at present (no descriptor, no permission, a full queue): then it is kept,
+  // its blocks count as present, and writes of them end with kNoSpace.
   virtual void Read(BlockPin pin, uint64_t offset, std::span<std::byte> into, IoDone done) = 0;
 
   // Keeps a whole block: `bytes` holds exactly the block's length, immutable from now on. Evicts

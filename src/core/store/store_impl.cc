@@ -144,13 +144,9 @@ BlockPin StoreImpl::Pin(const std::shared_ptr<StoredObject>& object, uint64_t bl
   return {object, block};
 }
 
-uint64_t StoreImpl::PresentBlocks(const StoredObject& object) {
-  return object.PresentBlocks();
-}
+uint64_t StoreImpl::PresentBlocks(const StoredObject& object) { return object.PresentBlocks(); }
 
-std::vector<bool> StoreImpl::PresentMap(const StoredObject& object) {
-  return object.PresentMap();
-}
+std::vector<bool> StoreImpl::PresentMap(const StoredObject& object) { return object.PresentMap(); }
 
 bool StoreImpl::TryRead(const BlockPin& pin, uint64_t offset, std::span<std::byte> into) {
   return reader_.TryRead(pin, offset, into);

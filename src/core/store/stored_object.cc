@@ -49,6 +49,7 @@ uint64_t StoredObject::Load(uint32_t chunk, const ChunkRecord& record) {
 
 bool StoredObject::Pin(uint64_t block, uint64_t now_ms, bool* use_is_news) {
   MutexLock lock(mu_);
+  if (now_ms < withheld_until_ms_) return false;
   Chunk* const chunk = Find(geometry_.ChunkOf(block));
   if (chunk == nullptr || (chunk->present & geometry_.MaskOf(block)) == 0) return false;
   *use_is_news = chunk->used_ms / kUseResolutionMs != now_ms / kUseResolutionMs;
@@ -63,6 +64,11 @@ void StoredObject::Unpin(uint64_t block) {
   DARTFS_CHECK(use != uses_.end() && use->second.pins > 0);
   --use->second.pins;
   ForgetIfUnused(block);
+}
+
+void StoredObject::WithholdUntil(uint64_t time_ms) {
+  MutexLock lock(mu_);
+  withheld_until_ms_ = time_ms;
 }
 
 ReadView StoredObject::View(uint64_t block, GranuleRange granules) {
@@ -142,9 +148,10 @@ std::vector<bool> StoredObject::PresentMap() const {
   return map;
 }
 
-StoredObject::Claim StoredObject::ClaimForWrite(uint64_t block) {
+StoredObject::Claim StoredObject::ClaimForWrite(uint64_t block, uint64_t now_ms) {
   MutexLock lock(mu_);
   if (retired_) return Claim::kDropped;
+  if (now_ms < withheld_until_ms_) return Claim::kWithheld;
   Chunk& chunk = FindOrAdd(geometry_.ChunkOf(block));
   const uint64_t mask = geometry_.MaskOf(block);
   if ((chunk.present & mask) != 0) return Claim::kPresent;

@@ -71,9 +71,12 @@ class StoredObject {
   uint64_t Load(uint32_t chunk, const ChunkRecord& record) EXCLUDES(mu_);
 
   // Readers.
-  // Whether it is present and now pinned. `*use_is_news`: the index should be told of the use.
+  // Whether it is present, not withheld, and now pinned. `*use_is_news`: the index should be told
+  // of the use.
   bool Pin(uint64_t block, uint64_t now_ms, bool* use_is_news) EXCLUDES(mu_);
   void Unpin(uint64_t block) EXCLUDES(mu_);
+  // The file can't be used at present: no block is pinned, and none written, before that time.
+  void WithholdUntil(uint64_t time_ms) EXCLUDES(mu_);
   ReadView View(uint64_t block, GranuleRange granules) EXCLUDES(mu_);
   // What View lacked, for the next one. Ignored where the generation has gone on.
   void KeepSums(uint64_t block, uint64_t generation, GranuleSums sums) EXCLUDES(mu_);
@@ -83,8 +86,8 @@ class StoredObject {
   std::vector<bool> PresentMap() const EXCLUDES(mu_);
 
   // Writers.
-  enum class Claim { kClaimed, kPresent, kBusy, kDropped };
-  Claim ClaimForWrite(uint64_t block) EXCLUDES(mu_);
+  enum class Claim { kClaimed, kPresent, kBusy, kDropped, kWithheld };
+  Claim ClaimForWrite(uint64_t block, uint64_t now_ms) EXCLUDES(mu_);
   // Of a claimed block. The generation it is present under, nullopt when the object was dropped.
   std::optional<uint64_t> FinishWrite(uint64_t block, GranuleSums sums, uint64_t now_ms)
       EXCLUDES(mu_);
@@ -183,6 +186,7 @@ class StoredObject {
   bool file_used_ GUARDED_BY(mu_) = false;
   bool retired_ GUARDED_BY(mu_) = false;
   uint64_t last_generation_ GUARDED_BY(mu_) = 0;
+  uint64_t withheld_until_ms_ GUARDED_BY(mu_) = 0;
   std::optional<StoreKey> other_key_ GUARDED_BY(mu_);
   std::vector<std::unique_ptr<const ObjectFacts>> kept_facts_ GUARDED_BY(mu_);
 };

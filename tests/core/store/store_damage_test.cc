@@ -181,6 +181,42 @@ TEST_F(StoreDamageTest, ReadErrorsDropTheBlock) {
   EXPECT_EQ(CountHits(a), 2U);
 }
 
+TEST_F(StoreDamageTest, AFileThatCannotBeOpenedIsNotOfferedForAWhile) {
+  Fill("a", 2 * kBlock);
+  const std::string path = PathOf("a");
+  std::filesystem::rename(path, path + ".aside");
+  std::filesystem::create_symlink(path + ".aside", path);
+  Start();
+  const auto a = Object("a", 2 * kBlock);
+  EXPECT_EQ(Get(a, 0), Got::kError);
+  EXPECT_EQ(Get(a, 0), Got::kMiss);
+  EXPECT_EQ(Get(a, 1), Got::kMiss);
+  const Status put = Put(a, 0);
+  ASSERT_FALSE(put);
+  EXPECT_EQ(put.error().code, Code::kNoSpace);
+  EXPECT_FALSE(store_->Stats().bypass);
+  std::filesystem::remove(path);
+  std::filesystem::rename(path + ".aside", path);
+  scheduler_.Advance(Store::kWithheld);
+  EXPECT_EQ(CountHits(a), 2U);
+}
+
+TEST_F(StoreDamageTest, AFullDiskQueueIsNotAskedAgainAtOnce) {
+  Fill("a", kBlock);
+  const auto no_queue =
+      MakeDiskIo({.backend = DiskIoOptions::Backend::kPool, .queue_limit = 0}).value();
+  auto store = Store::Open(options_, *no_queue, scheduler_);
+  ASSERT_TRUE(store);
+  store_ = *std::move(store);
+  const auto a = Object("a", kBlock);
+  EXPECT_EQ(Get(a, 0), Got::kError);
+  EXPECT_EQ(Get(a, 0), Got::kMiss);
+  Stop();
+  no_queue->Stop();
+  Start();
+  EXPECT_EQ(Get(Object("a", kBlock), 0), Got::kHit);
+}
+
 TEST_F(StoreDamageTest, ADroppedBlockIsRewrittenUnderAnOldPin) {
   Fill("a", kBlock);
   FlipBit(PathOf("a"), 5, 5);

@@ -276,7 +276,7 @@ TEST(ObjectTableTest, IdleObjectsCanBeTrimmedAndRemoved) {
   object->SetFacts({KeyNumber(1), {}});
   EXPECT_TRUE(table.TrimIfIdle(object));
   EXPECT_EQ(object->facts(), nullptr);
-  EXPECT_EQ(object->ClaimForWrite(0), StoredObject::Claim::kClaimed);
+  EXPECT_EQ(object->ClaimForWrite(0, 0), StoredObject::Claim::kClaimed);
   EXPECT_FALSE(table.RemoveIfIdle(object, {}));
   EXPECT_TRUE(table.RemoveIfIdle(object, {0}));
   EXPECT_EQ(table.size(), 0U);
@@ -289,7 +289,7 @@ TEST(StoredObjectTest, ABlockIsKnownUntilItsRecordIsDurable) {
   object.SetFacts({KeyNumber(1), {}});
   const GranuleRange all = {0, grid.GranuleCount(grid.block_size)};
   const auto write = [&] {
-    EXPECT_EQ(object.ClaimForWrite(0), StoredObject::Claim::kClaimed);
+    EXPECT_EQ(object.ClaimForWrite(0, 0), StoredObject::Claim::kClaimed);
     return object.FinishWrite(0, std::make_shared<std::vector<uint64_t>>(all.count), 1).value();
   };
   const auto read_all = [&](uint64_t generation) {
