@@ -10,6 +10,8 @@ namespace dartfs::core {
 namespace {
 
 constexpr size_t kMaxWaiting = 1024;
+// Each has two descriptors. As many as an io_uring of the default size takes at once.
+constexpr size_t kMaxUnderWay = 128;
 // A slow disk must not keep flights' memory for ever: their blocks are not kept then.
 constexpr auto kRoomPatience = std::chrono::seconds(5);
 constexpr auto kRoomSlice = std::chrono::milliseconds(50);
@@ -36,20 +38,25 @@ struct BlockWriter::Job {
 class BlockWriter::Op : public std::enable_shared_from_this<BlockWriter::Op> {
  public:
   Op(std::shared_ptr<StoreCore> core, std::shared_ptr<Committer> committer,
-     std::unique_ptr<Job> job, std::shared_ptr<ObjectFile> file)
+     std::shared_ptr<std::atomic<size_t>> under_way, std::unique_ptr<Job> job,
+     std::shared_ptr<ObjectFile> file)
       : core_(std::move(core)),
         committer_(std::move(committer)),
+        under_way_(std::move(under_way)),
         job_(std::move(job)),
         file_(std::move(file)),
         sums_(std::make_shared<const std::vector<uint64_t>>(
-            SumGranules(core_->geometry.grid(), job_->bytes->span()))) {}
+            SumGranules(core_->geometry.grid(), job_->bytes->span()))) {
+    under_way_->fetch_add(1, std::memory_order_relaxed);
+  }
 
   void Start() {
     const size_t whole_pages = job_->bytes->size() / kPageSize * kPageSize;
-    direct_bytes_ = file_->direct_fd() >= 0 ? whole_pages : 0;
+    if (whole_pages > 0) direct_ = file_->ForDirectWrites();
+    direct_bytes_ = direct_ != nullptr ? whole_pages : 0;
     if (direct_bytes_ == 0) return WriteRest();
     core_->io.Write(
-        file_->direct_fd(), job_->bytes->span().first(direct_bytes_), Offset(),
+        direct_->get(), job_->bytes->span().first(direct_bytes_), Offset(),
         [self = shared_from_this()](Status status) { self->OnDirect(std::move(status)); });
   }
 
@@ -77,7 +84,9 @@ class BlockWriter::Op : public std::enable_shared_from_this<BlockWriter::Op> {
     status = status ? Announce() : GiveUp(status.error());
     core_->space.Settle(StoredBytes());
     job_->bytes.reset();
+    direct_.reset();
     file_.reset();
+    under_way_->fetch_sub(1, std::memory_order_relaxed);
     IoDone done = std::move(job_->done);
     done(std::move(status));
     job_.reset();  // only now may a stop go on
@@ -110,8 +119,10 @@ class BlockWriter::Op : public std::enable_shared_from_this<BlockWriter::Op> {
 
   const std::shared_ptr<StoreCore> core_;
   const std::shared_ptr<Committer> committer_;
+  const std::shared_ptr<std::atomic<size_t>> under_way_;
   std::unique_ptr<Job> job_;
   std::shared_ptr<ObjectFile> file_;
+  std::shared_ptr<const UniqueFd> direct_;
   const GranuleSums sums_;
   size_t direct_bytes_ = 0;
 };
@@ -156,6 +167,9 @@ void BlockWriter::Run() {
 std::unique_ptr<BlockWriter::Job> BlockWriter::NextJob() {
   MutexLock lock(mu_);
   while (queue_.empty() && !stopping_) wake_.Wait(mu_);
+  while (under_way_->load(std::memory_order_relaxed) >= kMaxUnderWay && !stopping_) {
+    wake_.WaitFor(mu_, kBusySlice);
+  }
   if (queue_.empty()) return nullptr;
   auto job = std::move(queue_.front());
   queue_.pop_front();
@@ -175,7 +189,7 @@ void BlockWriter::Admit(std::unique_ptr<Job> job) {
   }
   auto file = core_->files.ForWrite(job->object);
   if (file) {
-    std::make_shared<Op>(core_, committer_, std::move(job), *std::move(file))->Start();
+    std::make_shared<Op>(core_, committer_, under_way_, std::move(job), *std::move(file))->Start();
     return;
   }
   object.Unclaim(job->block);

@@ -1,10 +1,12 @@
 // BlockWriter: the way of a block into its object's file. One thread admits writes one after
 // another (bypass, room, checksums, file) and hands them to DiskIo, which has many under way.
 //
-// What waits is bounded; beyond it, and while room can't be made in time, a block is not kept. Life
-// cycle: the thread runs from the constructor until Stop. Thread-safe.
+// What waits and what is under way is bounded; beyond it, and while room can't be made in time, a
+// block is not kept. Life cycle: the thread runs from the constructor until Stop. Thread-safe.
 #pragma once
 
+#include <atomic>
+#include <cstddef>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -42,6 +44,8 @@ class BlockWriter {
 
   const std::shared_ptr<StoreCore> core_;
   const std::shared_ptr<Committer> committer_;
+  // Writes with DiskIo; they may outlive this.
+  const std::shared_ptr<std::atomic<size_t>> under_way_ = std::make_shared<std::atomic<size_t>>(0);
 
   Mutex stop_mu_;  // held for the whole of Stop; taken before mu_
   std::thread thread_ GUARDED_BY(stop_mu_);

@@ -39,11 +39,23 @@ Result<std::shared_ptr<ObjectFile>> ObjectFile::Create(const std::string& path, 
       ::ftruncate(file->fd(), static_cast<off_t>(size)) != 0) {
     return ErrnoError(errno, "cannot extend " + EscapeForeign(path));
   }
-  // Refused on some file systems (EINVAL): then all writes are buffered.
-  if (size >= kPageSize) {
-    file->direct_fd_.Reset(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_DIRECT));
-  }
+  file->refuses_direct_ = size < kPageSize;  // nothing of it is a whole page
   return file;
+}
+
+std::shared_ptr<const UniqueFd> ObjectFile::ForDirectWrites() {
+  auto direct = direct_.lock();
+  if (direct != nullptr || refuses_direct_) return direct;
+  // Not by its name, which may be another file's by now.
+  const std::string path = "/proc/self/fd/" + std::to_string(fd());
+  UniqueFd opened(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_DIRECT));
+  if (!opened.valid()) {
+    refuses_direct_ = errno == EINVAL;  // the file system: all writes are buffered then
+    return nullptr;
+  }
+  direct = std::make_shared<const UniqueFd>(std::move(opened));
+  direct_ = direct;
+  return direct;
 }
 
 Result<std::shared_ptr<ObjectFile>> ObjectFile::Open(const std::string& path) {

@@ -1,5 +1,6 @@
 // ObjectFile: an object's sparse file, open: one descriptor for buffered I/O, and one for O_DIRECT
 // writes while there are any. Shared by the operations under way, closed with the last of them.
+// Thread-safe but for ForDirectWrites, which is one thread's.
 //
 // Writes go past the page cache: on the machines tried a gigabyte costs 0.05 core seconds that way,
 // 0.3 with RWF_DONTCACHE and 0.25 to 3 buffered, and what has just been fetched is served from
@@ -23,15 +24,17 @@ class ObjectFile {
   static Result<std::shared_ptr<ObjectFile>> Open(const std::string& path);
 
   int fd() const { return fd_.get(); }
-  // Whether Create made it. Only then may there be a descriptor for O_DIRECT writes: -1 where the
-  // file system refuses one.
+  // Whether Create made it, so that it is as long as it must be.
   bool for_write() const { return for_write_; }
-  int direct_fd() const { return direct_fd_.get(); }
+  // A descriptor of the same file for O_DIRECT writes, shared by those under way and closed with
+  // the last of them; null where there is none to be had.
+  std::shared_ptr<const UniqueFd> ForDirectWrites();
 
  private:
   UniqueFd fd_;
-  UniqueFd direct_fd_;
   bool for_write_ = false;
+  bool refuses_direct_ = false;
+  std::weak_ptr<const UniqueFd> direct_;
 };
 
 // Frees the bytes; the file's length stays. Blocking.

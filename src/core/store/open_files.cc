@@ -1,5 +1,9 @@
 #include "core/store/open_files.h"
 
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cstdint>
 #include <utility>
 
 namespace dartfs::core {
@@ -16,11 +20,21 @@ Standing StandingOf(StoredObject& object, const StoreKey& key) {
   return object.key() == key ? Standing::kSame : Standing::kMoved;
 }
 
+size_t ShareOfDescriptors() {
+  constexpr rlim_t kShare = 3;
+  rlimit limit = {};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return SIZE_MAX;
+  return static_cast<size_t>(limit.rlim_cur / kShare);
+}
+
 Error Dropped(const StoreKey& key) {
   return MakeError(Code::kStale, "object " + key.ToHex() + " has been dropped");
 }
 
 }  // namespace
+
+OpenFiles::OpenFiles(const Layout& layout, size_t limit)
+    : layout_(layout), limit_(std::min(limit, ShareOfDescriptors())) {}
 
 Result<std::shared_ptr<ObjectFile>> OpenFiles::ForRead(
     const std::shared_ptr<StoredObject>& object) {

@@ -14,7 +14,8 @@ namespace dartfs::core {
 
 class OpenFiles {
  public:
-  OpenFiles(const Layout& layout, size_t limit) : layout_(layout), limit_(limit) {}
+  // At most a third of the descriptors that the process may have stay open.
+  OpenFiles(const Layout& layout, size_t limit);
 
   // kNotFound: the file is gone. kStale: the object has been dropped meanwhile.
   Result<std::shared_ptr<ObjectFile>> ForRead(const std::shared_ptr<StoredObject>& object);
