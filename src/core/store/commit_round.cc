@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
@@ -15,6 +14,7 @@ namespace dartfs::core {
 namespace {
 
 constexpr Duration kSyncDeadline = std::chrono::seconds(30);
+constexpr size_t kSyncsAtOnce = 128;  // each has its file open
 // Evicted beyond what is needed at once, as each eviction costs a commit.
 constexpr uint64_t kMaxExtraBytes = uint64_t{64} << 20;
 constexpr uint64_t kExtraFraction = 32;
@@ -54,27 +54,47 @@ void CommitRound::TakeIn(RoundWork* work) {
 
 Result<bool> CommitRound::Pass(Present present) {
   Evict();
+  if (core_.index->damaged()) return Abandon(present);
   SyncFiles(&present);
   const IndexBatch batch = MakeBatch(present);
-  const bool any = !batch.empty();
-  const Status status = any ? Commit(batch) : Status();
-  if (status) {
-    Settle(present, batch);
-  } else {
+  const Status status = batch.empty() ? Status() : Commit(batch);
+  refused_ = !status;
+  if (core_.index->damaged()) return Abandon(present);
+  if (!status) {
     Undo(present);
-    if (!core_.index->damaged()) return status.error();
+    return status.error();
   }
-  // With a damaged index too: nothing is believed of it that a checksum does not confirm.
+  Settle(present, batch);
   places_.Free(std::exchange(departures_, {}));
-  if (!status) return status.error();
-  return any;
+  return !batch.empty();
+}
+
+Error CommitRound::Abandon(const Present& present) {
+  Error error = MakeError(Code::kCorrupt, "index damaged: restart to have it rebuilt");
+  core_.bypass.EnterForGood(error.context);
+  Undo(present);
+  dirty_.clear();
+  metas_.clear();
+  stale_keys_.clear();
+  core_.names.Clear();
+  // Nothing is believed of the records that a checksum does not confirm: the places can go.
+  places_.Free(std::exchange(departures_, {}));
+  return error;
 }
 
 void CommitRound::Evict() {
+  uint64_t leaving = 0;
+  for (const auto& departure : departures_) {
+    for (const uint64_t block : departure.blocks) leaving += departure.object->StoredBytes(block);
+  }
   const uint64_t shortage = core_.space.Shortage();
-  if (shortage == 0) return;
+  if (shortage <= leaving) return;
+  // As long as those that were taken can't leave, more of them would not either.
+  if ((refused_ && leaving > 0) || places_.starved()) return;
   const uint64_t extra = std::min(core_.space.limit() / kExtraFraction, kMaxExtraBytes);
-  for (auto& departure : evictor_.Take(shortage + extra)) NoteDeparture(std::move(departure));
+  for (auto& departure : evictor_.Take(shortage - leaving + extra)) {
+    NoteDeparture(std::move(departure));
+  }
 }
 
 void CommitRound::NoteDeparture(Departure departure) {
@@ -98,22 +118,41 @@ void CommitRound::NoteDirty(const std::shared_ptr<StoredObject>& object, uint64_
 
 void CommitRound::SyncFiles(Present* present) {
   std::vector<std::shared_ptr<StoredObject>> objects;
-  std::vector<std::shared_ptr<ObjectFile>> files;
-  std::unordered_map<const StoredObject*, Status> outcome;
+  SyncOutcomes outcomes;
   for (const auto& each : *present) {
-    if (!outcome.emplace(each.object.get(), Status()).second) continue;
-    auto file = core_.files.ForRead(each.object);
+    if (outcomes.emplace(each.object.get(), Status()).second) objects.push_back(each.object);
+  }
+  const auto end = std::chrono::steady_clock::now() + kSyncDeadline;
+  for (size_t done = 0; done < objects.size(); done += kSyncsAtOnce) {
+    const size_t count = std::min(kSyncsAtOnce, objects.size() - done);
+    SyncSome(std::span(objects).subspan(done, count), end - std::chrono::steady_clock::now(),
+             &outcomes);
+  }
+  DropUnsynced(outcomes, present);
+}
+
+void CommitRound::SyncSome(std::span<const std::shared_ptr<StoredObject>> objects,
+                           Duration deadline, SyncOutcomes* outcomes) {
+  std::vector<const StoredObject*> opened;
+  std::vector<std::shared_ptr<ObjectFile>> files;
+  for (const auto& object : objects) {
+    auto file = deadline > Duration::zero()
+                    ? core_.files.ForRead(object)
+                    : MakeError(Code::kDeadlineExceeded, "the disk is too slow to sync in time");
     if (file) {
-      objects.push_back(each.object);
+      opened.push_back(object.get());
       files.push_back(*std::move(file));
     } else {
-      outcome[each.object.get()] = std::move(file).error();
+      (*outcomes)[object.get()] = std::move(file).error();
     }
   }
-  const auto statuses = SyncAll(core_.io, files, kSyncDeadline);
-  for (size_t i = 0; i < statuses.size(); ++i) outcome[objects[i].get()] = statuses[i];
+  const auto statuses = SyncAll(core_.io, files, deadline);
+  for (size_t i = 0; i < statuses.size(); ++i) (*outcomes)[opened[i]] = statuses[i];
+}
+
+void CommitRound::DropUnsynced(const SyncOutcomes& outcomes, Present* present) {
   std::erase_if(*present, [&](const PresentBlock& each) {
-    const Status& status = outcome[each.object.get()];
+    const Status& status = outcomes.at(each.object.get());
     if (status) return false;
     if (each.object->retired()) return true;
     core_.counters.write_errors.fetch_add(1, std::memory_order_relaxed);
@@ -187,8 +226,9 @@ void CommitRound::AddPresent(const Present& present, IndexBatch* batch) {
 }
 
 Status CommitRound::Commit(const IndexBatch& batch) {
+  const bool known_damage = core_.index->damaged();
   Status status = core_.index->Commit(batch);
-  if (status) return status;
+  if (status || known_damage) return status;
   core_.counters.write_errors.fetch_add(1, std::memory_order_relaxed);
   if (core_.index->damaged()) {
     core_.bypass.EnterForGood(status.error().ToString());

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -49,9 +51,15 @@ class CommitRound {
   void TakeIn(RoundWork* work);
   // One pass; whether anything was committed.
   Result<bool> Pass(Present present);
+  // The index is damaged, and takes nothing until the next start: nothing is kept for it.
+  Error Abandon(const Present& present);
   void Evict();
+  using SyncOutcomes = std::unordered_map<const StoredObject*, Status>;
   // Leaves in `present` those whose data is on the disk.
   void SyncFiles(Present* present);
+  void SyncSome(std::span<const std::shared_ptr<StoredObject>> objects, Duration deadline,
+                SyncOutcomes* outcomes);
+  void DropUnsynced(const SyncOutcomes& outcomes, Present* present);
   IndexBatch MakeBatch(const Present& present);
   void AddDepartures(IndexBatch* batch);
   void AddPresent(const Present& present, IndexBatch* batch);
@@ -75,6 +83,7 @@ class CommitRound {
   std::vector<std::shared_ptr<StoredObject>> new_objects_;  // whose own record is in this batch
   // Objects whose file went although the commit failed; erased before anything new under their key.
   std::vector<StoreKey> stale_keys_;
+  bool refused_ = false;  // the last commit
 };
 
 }  // namespace dartfs::core

@@ -15,6 +15,7 @@ struct Departure {
   std::vector<uint64_t> blocks;
   bool claimed = false;   // busy already (evicted); else the place may be in use, or anew
   bool recorded = false;  // the index has records of them
+  bool refused = false;   // a place could not be freed so far
 };
 
 }  // namespace dartfs::core

@@ -59,6 +59,12 @@ void NameCache::Failed() {
   for (auto& [key, entry] : entries_) entry.taken = false;
 }
 
+void NameCache::Clear() {
+  MutexLock lock(mu_);
+  entries_.clear();
+  bytes_ = 0;
+}
+
 std::string NameCache::KeyOf(NameTable table, std::string_view name) {
   std::string key(1, static_cast<char>(table));
   key += name;

@@ -34,6 +34,8 @@ class NameCache {
   void Committed() EXCLUDES(mu_);
   // They wait again, behind what was put meanwhile.
   void Failed() EXCLUDES(mu_);
+  // Forgets all that waits.
+  void Clear() EXCLUDES(mu_);
 
  private:
   struct Entry {

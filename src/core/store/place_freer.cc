@@ -1,6 +1,7 @@
 #include "core/store/place_freer.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 #include "core/base/log.h"
@@ -34,6 +35,7 @@ void PlaceFreer::Free(std::vector<Departure> departures) {
 }
 
 void PlaceFreer::FreeWaiting() {
+  starved_ = false;
   Free(std::exchange(waiting_, {}));
   RemoveEmpties();
 }
@@ -59,7 +61,7 @@ bool PlaceFreer::RemoveWhole(const Departure& departure) {
   return true;
 }
 
-bool PlaceFreer::PunchBlock(const Departure& departure, uint64_t block) {
+bool PlaceFreer::PunchBlock(Departure& departure, uint64_t block) {
   using Claim = StoredObject::Claim;
   const auto& object = departure.object;
   Claim claim = Claim::kClaimed;
@@ -70,21 +72,34 @@ bool PlaceFreer::PunchBlock(const Departure& departure, uint64_t block) {
   }
   if (claim == Claim::kBusy) return false;
   if (claim == Claim::kClaimed) {
-    PunchFile(object, block);
-    object->Unclaim(block);
+    const Status punched = PunchFile(object, block);
+    if (punched || !departure.claimed) object->Unclaim(block);
+    if (!punched) {
+      NoteRefusal(punched.error(), &departure);
+      return false;
+    }
   }
   core_.space.Release(object->StoredBytes(block));
   return true;
 }
 
-void PlaceFreer::PunchFile(const std::shared_ptr<StoredObject>& object, uint64_t block) {
+Status PlaceFreer::PunchFile(const std::shared_ptr<StoredObject>& object, uint64_t block) {
   const auto file = core_.files.ForRead(object);
-  if (!file) return;  // gone, and the place with it
-  const Status punched = PunchHole((*file)->fd(), core_.geometry.grid().BlockOffset(block),
-                                   object->StoredBytes(block));
-  if (punched) return;
+  if (file) {
+    return PunchHole((*file)->fd(), core_.geometry.grid().BlockOffset(block),
+                     object->StoredBytes(block));
+  }
+  const Code code = file.error().code;
+  if (code == Code::kNotFound || code == Code::kStale) return {};
+  return file.error();
+}
+
+void PlaceFreer::NoteRefusal(const Error& error, Departure* departure) {
+  const int sys_errno = error.sys_errno;
+  starved_ |= sys_errno == EMFILE || sys_errno == ENFILE || sys_errno == ENOMEM;
+  if (std::exchange(departure->refused, true)) return;
   core_.counters.write_errors.fetch_add(1, std::memory_order_relaxed);
-  LOG_DEBUG("block {} of {}: {}", block, object->key().ToHex(), punched.error().ToString());
+  LOG_DEBUG("place in {}: {}", departure->object->key().ToHex(), error.ToString());
 }
 
 void PlaceFreer::RemoveEmpties() {

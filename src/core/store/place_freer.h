@@ -14,7 +14,8 @@ class PlaceFreer {
  public:
   explicit PlaceFreer(StoreCore& core) : core_(core) {}
 
-  // What can't go yet (pinned, being rewritten) waits for later calls of FreeWaiting.
+  // What can't go yet (pinned, being rewritten, refused by the system) waits for later calls of
+  // FreeWaiting, and its bytes count as used.
   void Free(std::vector<Departure> departures);
   void FreeWaiting();
   // An object without blocks: its file goes once nobody has it open.
@@ -22,19 +23,24 @@ class PlaceFreer {
   // Forgets what waits of the object; its bytes are given back.
   void Purge(const StoredObject* object);
   void UnlinkAndLeave(const StoreKey& key);
+  // Whether places wait because the process lacks descriptors or memory: others would wait too.
+  bool starved() const { return starved_; }
   bool has_leftovers() const { return !waiting_.empty() || !empties_.empty(); }
 
  private:
   void FreeOne(Departure departure);
   bool RemoveWhole(const Departure& departure);
   // True when the block is done with, its bytes given back.
-  bool PunchBlock(const Departure& departure, uint64_t block);
-  void PunchFile(const std::shared_ptr<StoredObject>& object, uint64_t block);
+  bool PunchBlock(Departure& departure, uint64_t block);
+  // An error: nothing was freed. Gone, as the whole file is, counts as freed.
+  Status PunchFile(const std::shared_ptr<StoredObject>& object, uint64_t block);
+  void NoteRefusal(const Error& error, Departure* departure);
   void RemoveEmpties();
 
   StoreCore& core_;
   std::vector<Departure> waiting_;
   std::vector<StoreKey> empties_;
+  bool starved_ = false;
 };
 
 }  // namespace dartfs::core

@@ -92,7 +92,9 @@ struct StoreOptions {
   Duration commit_interval = std::chrono::milliseconds(500);
   uint64_t commit_bytes = uint64_t{64} << 20;  // or after so many unsynced bytes
   Duration bypass_retry = std::chrono::seconds(5);
-  size_t open_files = 512;  // objects whose files stay open; idle ones are closed beyond this
+  // Objects whose files stay open; idle ones are closed beyond this. A descriptor each, and a third
+  // of the process's soft limit at most. Operations under way have some hundreds more.
+  size_t open_files = 512;
   // Of the file system's bytes and inodes, left to others: below it the store evicts its own
   // blocks, then goes into bypass. 0: none. Not asked of file systems that do not tell their size.
   double reserve_fraction = 0.05;
@@ -162,6 +164,7 @@ class Store {
   virtual Status Rekey(const std::shared_ptr<StoredObject>& object, const StoreKey& key,
                        const ObjectMeta& meta) = 0;
 
+  // Names are forgotten once the index turns out to be damaged, until the next start.
   virtual void PutName(NameTable table, std::string_view name, std::string_view value) = 0;
   virtual std::optional<std::string> GetName(NameTable table, std::string_view name) = 0;
   virtual void DeleteName(NameTable table, std::string_view name) = 0;

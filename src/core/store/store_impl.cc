@@ -174,12 +174,15 @@ Status StoreImpl::Rekey(const std::shared_ptr<StoredObject>& object, const Store
 }
 
 void StoreImpl::PutName(NameTable table, std::string_view name, std::string_view value) {
+  if (core_->index->damaged()) return;
   if (core_->names.Put(table, name, std::string(value))) return committer_->NoteNames();
   // An older value must not show instead.
   DeleteName(table, name);
 }
 
 std::optional<std::string> StoreImpl::GetName(NameTable table, std::string_view name) {
+  // What was put since can't be kept, so nothing older must show instead.
+  if (core_->index->damaged()) return std::nullopt;
   auto found = core_->names.Get(table, name);
   if (found.known) return std::move(found.value);
   const OpInside inside(core_->gate);
@@ -188,6 +191,7 @@ std::optional<std::string> StoreImpl::GetName(NameTable table, std::string_view 
 }
 
 void StoreImpl::DeleteName(NameTable table, std::string_view name) {
+  if (core_->index->damaged()) return;
   if (core_->names.Put(table, name, std::nullopt)) committer_->NoteNames();
 }
 

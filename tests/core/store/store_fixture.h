@@ -10,6 +10,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -17,6 +18,7 @@
 #include <filesystem>
 #include <fstream>
 #include <future>
+#include <iterator>
 #include <memory>
 #include <random>
 #include <string>
@@ -87,6 +89,29 @@ bool Eventually(Condition condition) {
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
   return condition();
+}
+
+// A limit of this process, for the scope.
+class ScopedLimit {
+ public:
+  ScopedLimit(__rlimit_resource resource, rlim_t soft) : resource_(resource) {
+    EXPECT_EQ(::getrlimit(resource, &before_), 0);
+    const rlimit now = {soft, before_.rlim_max};
+    EXPECT_EQ(::setrlimit(resource, &now), 0);
+  }
+  ~ScopedLimit() { ::setrlimit(resource_, &before_); }
+  ScopedLimit(const ScopedLimit&) = delete;
+  ScopedLimit& operator=(const ScopedLimit&) = delete;
+
+ private:
+  const __rlimit_resource resource_;
+  rlimit before_ = {};
+};
+
+// How many descriptors this process has open.
+inline size_t CountDescriptors() {
+  const auto all = std::filesystem::directory_iterator("/proc/self/fd");
+  return static_cast<size_t>(std::distance(begin(all), end(all)));
 }
 
 class StoreFixture : public ::testing::Test {

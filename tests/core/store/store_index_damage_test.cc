@@ -135,6 +135,36 @@ TEST_F(StoreIndexDamageTest, AHopelessIndexIsSetAside) {
   }
 }
 
+TEST_F(StoreIndexDamageTest, FoundInARunItIsNotTriedAgain) {
+  Fill();
+  // No page says any more of what kind it is.
+  const uint64_t pages = std::filesystem::file_size(DataFile()) / 4096;
+  const int fd = ::open(DataFile().c_str(), O_RDWR | O_CLOEXEC);
+  for (uint64_t page = 2; page < pages; ++page) {
+    constexpr uint64_t kFlagsAt = 10;
+    ASSERT_EQ(::pwrite(fd, "\0\0", 2, static_cast<off_t>(page * 4096 + kFlagsAt)), 2);
+  }
+  ::close(fd);
+  store_->PutName(NameTable::kUrls, Name(1), "new");
+  EXPECT_EQ(store_->Flush().error().code, Code::kCorrupt);
+  const auto before = store_->Stats();
+  EXPECT_TRUE(before.bypass);
+  for (int i = 0; i < kObjects; ++i) {
+    store_->PutName(NameTable::kUrls, Name(i), "newer");
+    EXPECT_EQ(store_->GetName(NameTable::kUrls, Name(i)), std::nullopt);
+    EXPECT_NE(Get(Object(Name(i), SizeOf(i)), 0), Got::kWrong);
+    const Status put = Put(Object("other " + Name(i), kBlock), 0);
+    EXPECT_TRUE(!put && put.error().code == Code::kNoSpace);
+    (void)store_->DropObject(Object(Name(i), SizeOf(i)).object);
+    EXPECT_FALSE(store_->Flush());
+  }
+  EXPECT_EQ(store_->Stats().write_errors, before.write_errors);
+  EXPECT_TRUE(
+      Eventually([&] { return store_->Stats().used_bytes == 0 || store_->Stats().blocks > 0; }));
+  Restart();
+  Exercise();
+}
+
 TEST_F(StoreIndexDamageTest, TwoStartsThatDiedOpeningItSetItAside) {
   Fill();
   Stop();

@@ -4,6 +4,7 @@
 #include <sys/vfs.h>
 
 #include <atomic>
+#include <csignal>
 
 #include "core/store/store_fixture.h"
 
@@ -254,6 +255,95 @@ TEST_F(StoreSpaceTest, AStuckDiskHoldsNoReaderOfOtherBlocks) {
   faulty_->Release();
   EXPECT_TRUE(Eventually([&] { return finished == 3; }));
   EXPECT_EQ(CountHits(a), 4U);
+}
+
+TEST_F(StoreSpaceTest, EvictionWaitsForCommitsThatFail) {
+  options_.limit_bytes = 64 * kBlock;
+  Start();
+  const auto a = Object("a", 64 * kBlock);
+  PutAll(a);
+  ASSERT_TRUE(store_->Flush());
+  const auto ignored = ::signal(SIGXFSZ, SIG_IGN);
+  {
+    // No page of the index can be written behind its first.
+    const ScopedLimit limit(RLIMIT_FSIZE, 4096);
+    for (int i = 0; i < 10; ++i) {
+      EXPECT_EQ(CodeOf(Put(Object("b" + std::to_string(i), kBlock), 0)), Code::kNoSpace);
+      scheduler_.Advance(options_.bypass_retry + std::chrono::milliseconds(1));
+    }
+    EXPECT_GE(store_->Stats().evicted_blocks, 1U);
+    EXPECT_LE(store_->Stats().evicted_blocks, 4U);
+  }
+  ::signal(SIGXFSZ, ignored);
+  EXPECT_TRUE(Put(Object("c", kBlock), 0));
+  EXPECT_GE(CountHits(a), 60U);
+}
+
+TEST_F(StoreSpaceTest, APlaceThatCannotBeFreedCountsUntilItCan) {
+  options_.limit_bytes = 8 * kBlock;
+  Start();
+  PutAll(Object("a", 4 * kBlock));
+  Restart();  // its file is not open any more
+  const auto a = Object("a", 4 * kBlock);
+  const std::string path = PathOf("a");
+  std::filesystem::rename(path, path + ".aside");
+  std::filesystem::create_symlink(path + ".aside", path);
+  const auto b = Object("b", 16 * kBlock);
+  for (uint64_t block = 0; block < 16; ++block) {
+    (void)Put(b, block);
+    EXPECT_GE(store_->Stats().used_bytes, DiskBytes());
+    EXPECT_LE(DiskBytes(), options_.limit_bytes);
+  }
+  std::filesystem::remove(path);
+  std::filesystem::rename(path + ".aside", path);
+  EXPECT_TRUE(
+      Eventually([&] { return store_->Stats().used_bytes == store_->Stats().blocks * kBlock; }));
+  EXPECT_TRUE(Put(Object("c", kBlock), 0));
+}
+
+TEST_F(StoreSpaceTest, OpenFilesHaveOneDescriptorEach) {
+  options_.open_files = 16;
+  Start();
+  const size_t before = CountDescriptors();
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(Put(Object("o" + std::to_string(i), kBlock), 0));
+  ASSERT_TRUE(store_->Flush());
+  EXPECT_TRUE(Eventually([&] { return CountDescriptors() <= before + 16; })) << CountDescriptors();
+}
+
+TEST_F(StoreSpaceTest, OpenFilesLeaveMostDescriptorsToOthers) {
+  const size_t before = CountDescriptors();
+  constexpr size_t kLimit = 300;
+  const ScopedLimit limit(RLIMIT_NOFILE, kLimit);
+  options_.commit_interval = std::chrono::hours(1);
+  Start();
+  for (int i = 0; i < 400; ++i) ASSERT_TRUE(Put(Object("o" + std::to_string(i), kBlock), 0));
+  EXPECT_LE(CountDescriptors(), before + kLimit / 3 + 10);
+  // All of them at one commit.
+  EXPECT_TRUE(store_->Flush());
+  EXPECT_EQ(store_->Stats().blocks, 400U);
+  EXPECT_EQ(store_->Stats().write_errors, 0U);
+}
+
+TEST_F(StoreSpaceTest, AStuckDiskHasFewFilesOpen) {
+  options_.open_files = 16;
+  Start();
+  const size_t before = CountDescriptors();
+  faulty_->SetChoose([](const DiskCall& call) {
+    return DiskFault{.kind = call.kind == DiskCall::Kind::kWrite ? DiskFault::Kind::kHold
+                                                                 : DiskFault::Kind::kNone};
+  });
+  std::atomic<int> finished = 0;
+  for (int i = 0; i < 400; ++i) {
+    const std::string name = "o" + std::to_string(i);
+    store_->Write(Object(name, kBlock).object, 0, ToBuffer(BytesOf(name, 0, kBlock)),
+                  [&](Status) { ++finished; });
+  }
+  EXPECT_TRUE(Eventually([&] { return faulty_->held() >= 128; }));
+  EXPECT_LE(CountDescriptors(), before + size_t{2} * 128 + 16 + 10);
+  faulty_->Heal();
+  faulty_->Release();
+  EXPECT_TRUE(Eventually([&] { return finished == 400; }));
+  EXPECT_EQ(store_->Stats().blocks, 400U);
 }
 
 // A file system of its own, unmounted at the end; root only.
