@@ -200,6 +200,7 @@ void NodeImpl::Stop() {
   names_worker_.reset();
   if (store_ != nullptr) store_->Stop();
   if (disk_ != nullptr) disk_->Stop();
+  if (scheduler_ != nullptr) scheduler_->Stop();
 }
 
 }  // namespace

@@ -16,15 +16,7 @@ namespace dartfs::core {
 
 class ManualScheduler final : public Scheduler {
  public:
-  ~ManualScheduler() override {
-    // Outside the lock: a task's destructor may come back here.
-    std::deque<Task> posted;
-    std::map<TimerKey, Task> timers;
-    MutexLock lock(mu_);
-    stopped_ = true;
-    posted.swap(posted_);
-    timers.swap(timers_);
-  }
+  ~ManualScheduler() override { Stop(); }
 
   void Post(Task task) override {
     DARTFS_CHECK(task);
@@ -51,6 +43,15 @@ class ManualScheduler final : public Scheduler {
     return false;
   }
 
+  void Stop() override {
+    // Destroyed outside the lock: a task's destructor may come back here.
+    std::deque<Task> posted;
+    std::map<TimerKey, Task> timers;
+    MutexLock lock(mu_);
+    stopped_ = true;
+    posted.swap(posted_);
+    timers.swap(timers_);
+  }
   ManualClock& clock() override { return clock_; }
 
   // Runs posted tasks and due timers, and those which they post or make due, until none is left;

@@ -29,11 +29,12 @@ class ThreadScheduler final : public Scheduler {
       threads_.push_back(StartThread(name + "-" + std::to_string(i), [this] { Work(); }));
     }
   }
-  ~ThreadScheduler() override;
+  ~ThreadScheduler() override { Stop(); }
 
   void Post(Task task) override;
   TimerId At(TimePoint when, Task task) override;
   bool Cancel(TimerId id) override;
+  void Stop() override;
   Clock& clock() override { return clock_; }
 
  private:
@@ -65,14 +66,16 @@ class ThreadScheduler final : public Scheduler {
   bool stopping_ GUARDED_BY(mu_) = false;
 };
 
-ThreadScheduler::~ThreadScheduler() {
+void ThreadScheduler::Stop() {
   {
     MutexLock lock(mu_);
     stopping_ = true;
     hand_over_.NotifyAll();
     watcher_wake_.NotifyAll();
   }
-  for (std::thread& thread : threads_) thread.join();
+  for (std::thread& thread : threads_) {
+    if (thread.joinable()) thread.join();
+  }
   while (DestroyPending()) {
   }
 }

@@ -28,12 +28,15 @@ class Scheduler {
   // True: the task will not run, and has been destroyed. False: it ran, runs, or is unknown.
   // Does not wait. Any thread.
   virtual bool Cancel(TimerId id) = 0;
+  // Waits for the tasks that run, so not from one. Those not begun, and whatever is given to it
+  // later, are destroyed without running. Twice is fine.
+  virtual void Stop() = 0;
   virtual Clock& clock() = 0;
   TimerId After(Duration delay, Task task) { return At(clock().Now() + delay, std::move(task)); }
 };
 
 // A scheduler over `threads` threads named `name`-N. Tasks of one scheduler run concurrently.
-// Destruction joins; tasks and timers not yet begun are destroyed without running.
+// Destruction stops it.
 std::unique_ptr<Scheduler> MakeThreadScheduler(const std::string& name, size_t threads,
                                                Clock& clock);
 

@@ -59,6 +59,7 @@ class EngineImpl final : public Engine, private FlightEvents {
     for (const auto& flight : registry_.All()) flight->Abort();
     unstored_.Clear();
     digests_.Stop();
+    blocking_->Stop();
   }
 
  private:

@@ -32,7 +32,7 @@ struct EngineOptions {
       std::chrono::seconds(5);  // how long an unreachable origin is left alone
   Duration first_byte_timeout = std::chrono::seconds(15);
   Duration stall_timeout = std::chrono::seconds(10);
-  int max_attempts = 5;  // per block, of failures that a retry may mend
+  int max_attempts = 8;  // per block, of failures that a retry may mend: ten seconds or so
 };
 
 struct OpenOptions {

@@ -9,6 +9,7 @@
 #include "core/base/log.h"
 #include "core/base/mutex.h"
 #include "core/engine/object_maker.h"
+#include "core/engine/outages.h"
 #include "core/engine/probe.h"
 
 namespace dartfs::core {
@@ -67,7 +68,8 @@ bool Unreachable(const Error& error) {
 }  // namespace
 
 struct Resolver::State : std::enable_shared_from_this<Resolver::State> {
-  State(FlightEnv& e, HttpClient& h) : env(e), http(h), maker(e) {}
+  State(FlightEnv& e, HttpClient& h)
+      : env(e), http(h), maker(e), outages({e.options.unreachable_ttl, e.options.error_ttl}) {}
 
   FlightEnv& env;
   HttpClient& http;
@@ -75,7 +77,7 @@ struct Resolver::State : std::enable_shared_from_this<Resolver::State> {
 
   Mutex mu;  // before the scheduler's; never held over a call to store, client or waiter
   std::unordered_map<std::string, EntryPtr> entries GUARDED_BY(mu);
-  std::unordered_map<std::string, TimePoint> unreachable_until GUARDED_BY(mu);  // by authority
+  Outages outages GUARDED_BY(mu);
   uint64_t next_waiter GUARDED_BY(mu) = 1;
   bool stopped GUARDED_BY(mu) = false;
 
@@ -146,6 +148,8 @@ std::optional<Result<std::shared_ptr<Object>>> Resolver::State::Known(
 }
 
 void Resolver::State::ExpireWaiter(const EntryPtr& entry, uint64_t id) {
+  const Error late = MakeError(Code::kDeadlineExceeded, "opening " + entry->identity.redacted_url +
+                                                            ": the origin did not answer in time");
   OpenDone done;
   std::shared_ptr<HttpCall> cancel;
   {
@@ -156,22 +160,24 @@ void Resolver::State::ExpireWaiter(const EntryPtr& entry, uint64_t id) {
     done = std::move(it->done);
     entry->waiters.erase(it);
     if (entry->waiters.empty()) cancel = entry->call;
+    entry->error = late;  // for `explain`
+    entry->error_at = Now();
   }
   if (cancel != nullptr) cancel->Cancel();
-  done(MakeError(Code::kDeadlineExceeded, "opening " + entry->identity.redacted_url +
-                                              ": the origin did not answer in time"));
+  done(late);
 }
 
 void Resolver::State::Begin(const EntryPtr& entry) {
   bool load = false;
   bool alone = false;
+  bool hopeless = false;
   std::string local_id;
   {
     MutexLock lock(mu);
     load = !entry->loaded;
     local_id = entry->identity.local_id;
-    const auto it = unreachable_until.find(entry->identity.authority);
-    alone = it != unreachable_until.end() && Now() < it->second;
+    alone = outages.ServedOn(entry->identity.authority, Now());
+    hopeless = outages.Hopeless(entry->identity.authority, Now());
   }
   if (load) {
     const auto bytes = env.store.GetName(NameTable::kUrls, local_id);
@@ -200,6 +206,11 @@ void Resolver::State::Begin(const EntryPtr& entry) {
     return;
   }
   if (alone && ServeStale(entry)) return;
+  if (hopeless) {
+    Finish(entry, MakeError(Code::kUnavailable, "GET " + entry->identity.redacted_url +
+                                                    ": the origin could not be reached just now"));
+    return;
+  }
   SendProbe(entry);
 }
 
@@ -250,7 +261,7 @@ void Resolver::State::OnProbe(const EntryPtr& entry, Result<ProbeFacts> answer) 
   }
   {
     MutexLock lock(mu);
-    unreachable_until.erase(entry->identity.authority);
+    outages.Clear(entry->identity.authority);
   }
   OnFacts(entry, *answer);
 }
@@ -343,8 +354,10 @@ void Resolver::State::OnProbeError(const EntryPtr& entry, Error error) {
     entry->error_until = entry->error_at + env.options.error_ttl;
     entry->error_credential = entry->probe_credential;
     if (unreachable) {
-      if (unreachable_until.size() > 4096) unreachable_until.clear();
-      unreachable_until[entry->identity.authority] = Now() + env.options.unreachable_ttl;
+      const bool no_connection = error.code == Code::kUnavailable && error.http_status == 0;
+      // One probe of several that fail is no outage.
+      const bool given_up = entry->probes >= kMaxProbes;
+      outages.Note(entry->identity.authority, no_connection && given_up, Now());
     } else if (error.code == Code::kNotFound || error.code == Code::kGone) {
       forget = entry->record.has_value();
       entry->object = nullptr;  // new opens fail; open readers and the blocks stay

@@ -1,4 +1,5 @@
 #include "core/io/curl_mailbox.h"
+#include "core/base/log.h"
 
 #include <algorithm>
 #include <chrono>
@@ -181,13 +182,23 @@ void CurlMailbox::Answered(Origin& origin, const OriginQueue::Slot& slot, const 
       retry_after = ParseRetryAfter(*value, UnixSeconds(RealClock()));
     }
   }
-  MutexLock lock(mu_);
-  const TimePoint now = RealClock().Now();
-  origin.queue.OnAnswer(slot, head.status, retry_after, now, RealRandom());
-  if (head.status >= 500) {
-    table_.RecordError(origin, "answered " + std::to_string(head.status), now);
+  std::string authority;
+  bool trouble = false;
+  bool recovered = false;
+  {
+    MutexLock lock(mu_);
+    const TimePoint now = RealClock().Now();
+    origin.queue.OnAnswer(slot, head.status, retry_after, now, RealRandom());
+    if (head.status >= 500) {
+      trouble = table_.RecordError(origin, "answered " + std::to_string(head.status), now);
+    } else {
+      recovered = table_.RecordRecovery(origin);
+    }
+    if (trouble || recovered) authority = origin.status.authority;
+    table_.Touch(origin, now);
   }
-  table_.Touch(origin, now);
+  if (trouble) LOG_WARN("{} answered {}; it is tried again", authority, head.status);
+  if (recovered) LOG_INFO("{} answers again", authority);
 }
 
 void CurlMailbox::AddBytes(Origin& origin, uint64_t bytes) {
@@ -195,12 +206,19 @@ void CurlMailbox::AddBytes(Origin& origin, uint64_t bytes) {
   origin.status.bytes += bytes;
 }
 
-void CurlMailbox::Release(Origin& origin, const OriginQueue::Slot& slot, std::string failure) {
-  MutexLock lock(mu_);
-  const TimePoint now = RealClock().Now();
-  if (!failure.empty()) table_.RecordError(origin, std::move(failure), now);
-  origin.queue.Release(slot);
-  table_.Touch(origin, now);
+void CurlMailbox::Release(Origin& origin, const OriginQueue::Slot& slot,
+                          const std::string& failure) {
+  std::string trouble;
+  {
+    MutexLock lock(mu_);
+    const TimePoint now = RealClock().Now();
+    if (!failure.empty() && table_.RecordError(origin, failure, now)) {
+      trouble = origin.status.authority + " is out of reach: " + failure;
+    }
+    origin.queue.Release(slot);
+    table_.Touch(origin, now);
+  }
+  if (!trouble.empty()) LOG_WARN("{}", trouble);
 }
 
 }  // namespace dartfs::core

@@ -92,7 +92,7 @@ class CurlMailbox final {
   void Answered(Origin& origin, const OriginQueue::Slot& slot, const HttpHead& head);
   void AddBytes(Origin& origin, uint64_t bytes);
   // `failure` empty: none worth counting.
-  void Release(Origin& origin, const OriginQueue::Slot& slot, std::string failure);
+  void Release(Origin& origin, const OriginQueue::Slot& slot, const std::string& failure);
 
  private:
   Status Admit(const CurlCall& call) REQUIRES(mu_);

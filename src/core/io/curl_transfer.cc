@@ -1,4 +1,5 @@
 #include "core/io/curl_transfer.h"
+#include "core/base/log.h"
 
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -248,6 +249,7 @@ void CurlTransfer::End(Status status) {
   if (phase_ == Phase::kOver) return;
   Detach();
   phase_ = Phase::kOver;
+  LOG_DEBUG("{}: {} bytes, {}", What(), body_bytes_, status ? "done" : status.error().ToString());
   if (easy_ != nullptr) shared_.easies.Give(std::move(easy_));
   if (origin_ != nullptr) {
     FlushBytes();

@@ -1,8 +1,13 @@
 #include "core/io/origin_table.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace dartfs::core {
+
+namespace {
+constexpr Duration kBetweenLines = std::chrono::seconds(30);
+}  // namespace
 
 OriginTable::OriginTable(const OriginQueue::Limits& limits, size_t max_origins)
     : limits_(limits), max_origins_(std::max<size_t>(max_origins, 1)) {}
@@ -81,11 +86,17 @@ void OriginTable::SetWake(Origin& origin, std::optional<TimePoint> when) {
   if (when) sleepers_.insert({*when, &origin});
 }
 
-void OriginTable::RecordError(Origin& origin, std::string text, TimePoint now) {
+bool OriginTable::RecordError(Origin& origin, std::string text, TimePoint now) {
   ++origin.status.failures;
   origin.status.last_error = std::move(text);
   origin.last_error_at = now;
+  if (origin.in_trouble || (origin.told_at && now - *origin.told_at < kBetweenLines)) return false;
+  origin.in_trouble = true;
+  origin.told_at = now;
+  return true;
 }
+
+bool OriginTable::RecordRecovery(Origin& origin) { return std::exchange(origin.in_trouble, false); }
 
 std::vector<OriginStatus> OriginTable::Snapshot(TimePoint now) const {
   std::vector<OriginStatus> all;

@@ -27,6 +27,8 @@ class OriginTable final {
     OriginStatus status;  // counters only; Snapshot fills in the rest
     TimePoint last_used;
     TimePoint last_error_at;
+    std::optional<TimePoint> told_at;  // when its trouble was last worth a line in the log
+    bool in_trouble = false;           // as the log has it
     bool touched = false;              // in touched_
     std::optional<TimePoint> wake_at;  // in sleepers_ under this key
   };
@@ -50,7 +52,10 @@ class OriginTable final {
   std::optional<TimePoint> WakeAt() const;
   bool touched() const { return !touched_.empty(); }
 
-  void RecordError(Origin& origin, std::string text, TimePoint now);
+  // True: worth a line in the log; not more often than every half a minute for an origin.
+  bool RecordError(Origin& origin, std::string text, TimePoint now);
+  // It has answered as it should. True: worth a line, as one about trouble stands before it.
+  bool RecordRecovery(Origin& origin);
   std::vector<OriginStatus> Snapshot(TimePoint now) const;
   size_t size() const { return origins_.size(); }
 

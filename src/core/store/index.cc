@@ -1,5 +1,6 @@
 #include "core/store/index.h"
 
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,7 +13,6 @@
 #include "core/base/text.h"
 #include "core/store/index_batch.h"
 #include "core/store/index_env.h"
-#include "core/store/index_phase.h"
 #include "core/store/index_vet.h"
 #include "core/store/layout.h"
 
@@ -50,13 +50,49 @@ Status SetAside(const std::string& dir, const std::string& reason) {
   return SyncDirectory(std::filesystem::path(dir).parent_path().string());
 }
 
-Status UseCopy(const std::string& dir, const std::string& copy_dir, const IndexVerdict& verdict) {
+std::string ReplacedDir(const std::string& dir) { return dir + ".old"; }
+
+void RemoveTree(const std::string& dir) {
   std::error_code ignored;
   std::filesystem::remove_all(dir, ignored);
+}
+
+// However far it gets, the index or its copy stands under `dir` after FinishUseCopy.
+Status UseCopy(const std::string& dir, const std::string& copy_dir, const IndexVerdict& verdict) {
+  TRY(SyncFile(copy_dir + "/data.mdb"));  // its child may have died before it could
+  TRY(SyncDirectory(copy_dir));
+  TRY(Rename(dir, ReplacedDir(dir)));
   TRY(Rename(copy_dir, dir));
+  TRY(SyncDirectory(std::filesystem::path(dir).parent_path().string()));
+  RemoveTree(ReplacedDir(dir));
   LOG_WARN("cache index rebuilt from {} records, {} lost: {}", verdict.records,
            verdict.lost_records, verdict.reason);
-  return SyncDirectory(std::filesystem::path(dir).parent_path().string());
+  return {};
+}
+
+Status FinishUseCopy(const std::string& dir) {
+  if (!Exists(ReplacedDir(dir))) return {};
+  if (!Exists(dir)) return Rename(ReplacedDir(dir), dir);
+  RemoveTree(ReplacedDir(dir));
+  return {};
+}
+
+Status CheckFiles(const std::string& dir) {
+  TRY(CheckOwn(dir, S_IFDIR));
+  for (const char* const file : {"/data.mdb", "/lock.mdb"}) TRY(CheckOwn(dir + file, S_IFREG));
+  return {};
+}
+
+// A process that may not map it at all must not take that for damage.
+Status CheckAddressSpace(uint64_t bytes) {
+  void* const mapped =
+      ::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapped == MAP_FAILED) {
+    return ErrnoError(errno, "no address space for the cache index, " + std::to_string(bytes) +
+                                 " bytes (is it limited, by ulimit -v or LimitAS?)");
+  }
+  ::munmap(mapped, bytes);
+  return {};
 }
 
 // Leaves in `dir` an index that may be opened, or none. Returns how many records were lost.
@@ -70,13 +106,14 @@ Result<uint64_t> Prepare(const IndexOptions& options, const IndexPhase::Deaths& 
   if (died_often && deaths.phase == IndexPhase::Phase::kOpening) {
     verdict = {.action = Action::kSetAside, .reason = "two starts in a row died while opening it"};
   } else {
-    verdict = VetIndex({.dir = dir,
-                        .copy_dir = copy_dir,
-                        .map_bytes = options.map_bytes,
-                        .always_copy = died_often});
+    TRY_ASSIGN(verdict, VetIndex({.dir = dir,
+                                  .copy_dir = copy_dir,
+                                  .map_bytes = options.map_bytes,
+                                  .always_copy = died_often}));
   }
   switch (verdict.action) {
     case Action::kUse:
+      if (!verdict.reason.empty()) LOG_WARN("cache index: {}", verdict.reason);
       break;
     case Action::kUseCopy:
       TRY(UseCopy(dir, copy_dir, verdict));
@@ -106,10 +143,25 @@ Index::Index(IndexOptions options, std::unique_ptr<State> state)
 Index::~Index() = default;
 
 Result<std::unique_ptr<Index>> Index::Open(const IndexOptions& options, Chunks* chunks) {
+  TRY(CheckAddressSpace(options.map_bytes));
   // Beside the directory, not in it: it outlives an index that is set aside or rebuilt.
   TRY_ASSIGN(IndexPhase phase, IndexPhase::Begin(options.dir + ".phase"));
+  auto index = OpenVetted(options, phase.deaths(), chunks);
+  if (!index) {
+    phase.PutBack();
+    return index;
+  }
+  phase.Enter(IndexPhase::Phase::kIdle);
+  (*index)->state_->phase.emplace(std::move(phase));
+  return index;
+}
+
+Result<std::unique_ptr<Index>> Index::OpenVetted(const IndexOptions& options,
+                                                 const IndexPhase::Deaths& deaths, Chunks* chunks) {
+  TRY(FinishUseCopy(options.dir));
+  TRY(CheckFiles(options.dir));
   const bool was_clean = Exists(options.dir + "/seal");
-  TRY_ASSIGN(const uint64_t lost, Prepare(options, phase.deaths()));
+  TRY_ASSIGN(const uint64_t lost, Prepare(options, deaths));
   auto index = OpenPrepared(options, chunks);
   if (!index && index.error().code == Code::kCorrupt) {
     TRY(SetAside(options.dir, index.error().ToString()));
@@ -118,8 +170,6 @@ Result<std::unique_ptr<Index>> Index::Open(const IndexOptions& options, Chunks* 
   if (!index) return index;
   (*index)->corrupt_records_ += lost;
   (*index)->was_clean_ = was_clean;
-  phase.Enter(IndexPhase::Phase::kIdle);
-  (*index)->state_->phase.emplace(std::move(phase));
   return index;
 }
 

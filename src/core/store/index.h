@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "core/base/result.h"
+#include "core/store/index_phase.h"
 #include "core/store/index_record.h"
 
 namespace dartfs::core {
@@ -58,7 +59,8 @@ class Index {
   using Chunks = std::vector<std::pair<ChunkKey, ChunkRecord>>;
 
   // Vets, opens, and reads all chunk records in the order of their keys. Sets a hopeless index
-  // aside as <dir>.bad-1 and begins an empty one.
+  // aside as <dir>.bad-1 and begins an empty one. What is no fault of the index (address space,
+  // descriptors, permissions, no space to rebuild it) is an error, and leaves it as it is.
   static Result<std::unique_ptr<Index>> Open(const IndexOptions& options, Chunks* chunks);
   ~Index();
 
@@ -81,6 +83,9 @@ class Index {
   struct State;
   Index(IndexOptions options, std::unique_ptr<State> state);
 
+  static Result<std::unique_ptr<Index>> OpenVetted(const IndexOptions& options,
+                                                   const IndexPhase::Deaths& deaths,
+                                                   Chunks* chunks);
   static Result<std::unique_ptr<Index>> OpenPrepared(const IndexOptions& options, Chunks* chunks);
   Status Scan(Chunks* chunks);
   Status Apply(const IndexBatch& batch);

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/base/text.h"
+#include "core/store/layout.h"
 
 namespace dartfs::core {
 namespace {
@@ -28,8 +29,7 @@ IndexPhase::Deaths ParseNote(const std::array<char, 2>& note) {
 }  // namespace
 
 Result<IndexPhase> IndexPhase::Begin(const std::string& path) {
-  UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  if (!fd.valid()) return ErrnoError(errno, "cannot open " + EscapeForeign(path));
+  TRY_ASSIGN(UniqueFd fd, OpenOwnFile(path, O_RDWR | O_CREAT));
   std::array<char, 2> note = {};
   const bool read = ::pread(fd.get(), note.data(), note.size(), 0) == ssize_t{note.size()};
   IndexPhase phase(std::move(fd), read ? ParseNote(note) : Deaths{});
@@ -45,6 +45,11 @@ void IndexPhase::Enter(Phase phase) {
   // A run that opens well and then dies in its commits has its count go on.
   const bool goes_on = phase == Phase::kCommitting && deaths_.phase == phase;
   Write(phase, goes_on ? deaths_.in_a_row : 0);
+}
+
+void IndexPhase::PutBack() {
+  if (deaths_.in_a_row == 0) return Enter(Phase::kIdle);
+  Write(deaths_.phase, deaths_.in_a_row - 1);
 }
 
 bool IndexPhase::Write(Phase phase, unsigned deaths_in_a_row) {

@@ -25,6 +25,8 @@ class IndexPhase {
   const Deaths& deaths() const { return deaths_; }
   // Not durable, microseconds. Failing is harmless: a note less.
   void Enter(Phase phase);
+  // The note as Begin found it, for a start that fails without dying.
+  void PutBack();
 
  private:
   IndexPhase(UniqueFd fd, Deaths deaths) : fd_(std::move(fd)), deaths_(deaths) {}

@@ -79,8 +79,10 @@ Result<Child> Fork(const IndexVetOptions& options, IndexWalkReport* report) {
   return child;
 }
 
-// Whether it ended by itself before the deadline; reaps it either way.
-bool Await(const Child& child, Duration deadline) {
+enum class End { kDone, kDied, kLate };
+
+// How it ended; it is killed at the deadline, and reaped.
+End Await(const Child& child, Duration deadline) {
   const TimePoint end = RealClock().Now() + deadline;
   bool ended = false;
   for (;;) {
@@ -95,28 +97,39 @@ bool Await(const Child& child, Duration deadline) {
   int status = 0;
   while (::waitpid(child.pid, &status, 0) < 0 && errno == EINTR) {
   }
-  return ended && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  if (!ended) return End::kLate;
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? End::kDone : End::kDied;
 }
 
 struct Unmap {
   void operator()(IndexWalkReport* report) const { ::munmap(report, sizeof *report); }
 };
 
-// What the child left in shared memory, however it ended.
-Result<IndexWalkReport> WalkInChild(const IndexVetOptions& options, bool* died) {
+// What an earlier attempt left.
+void RemoveTree(const std::string& dir) {
+  std::error_code ignored;
+  std::filesystem::remove_all(dir, ignored);
+}
+
+// What the child left in shared memory, however it ended. An error: not the index's fault.
+Result<IndexWalkReport> WalkInChild(const IndexVetOptions& options, End* end) {
   void* const memory = ::mmap(nullptr, sizeof(IndexWalkReport), PROT_READ | PROT_WRITE,
                               MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return ErrnoError(errno, "mmap");
   const std::unique_ptr<IndexWalkReport, Unmap> report(new (memory) IndexWalkReport());
   TRY_ASSIGN(const Child child, Fork(options, report.get()));
-  *died = !Await(child, options.deadline);
+  *end = Await(child, options.deadline);
+  if (report->open_errno != 0) {
+    return ErrnoError(report->open_errno,
+                      "cannot check the cache index " + EscapeForeign(options.dir));
+  }
+  if (report->copy_errno != 0) {
+    RemoveTree(options.copy_dir);
+    return ErrnoError(report->copy_errno, "the cache index " + EscapeForeign(options.dir) +
+                                              " must be rebuilt, and cannot be copied to " +
+                                              EscapeForeign(options.copy_dir));
+  }
   return *report;
-}
-
-// What an earlier attempt left.
-void RemoveTree(const std::string& dir) {
-  std::error_code ignored;
-  std::filesystem::remove_all(dir, ignored);
 }
 
 IndexVerdict UseCopy(const IndexWalkReport& report, std::string reason) {
@@ -135,36 +148,42 @@ IndexVerdict SetAside(std::string reason) {
   return verdict;
 }
 
-IndexVerdict Salvage(IndexVetOptions options, const std::string& reason) {
+Result<IndexVerdict> Salvage(IndexVetOptions options, const std::string& reason) {
   options.always_copy = true;
   RemoveTree(options.copy_dir);
-  bool died = false;
-  const auto report = WalkInChild(options, &died);
-  if (!report) return SetAside(reason + "; " + report.error().ToString());
-  if (report->copied_records == 0) return SetAside(reason + "; nothing of it could be read");
-  return UseCopy(*report, died || !report->copied ? reason + "; read only in part" : reason);
+  End end = End::kDone;
+  TRY_ASSIGN(const IndexWalkReport report, WalkInChild(options, &end));
+  if (report.copied_records == 0) {
+    if (end != End::kLate) return SetAside(reason + "; nothing of it could be read");
+    return MakeError(Code::kDeadlineExceeded, "the disk of the cache index " +
+                                                  EscapeForeign(options.dir) + " does not answer");
+  }
+  const bool whole = end == End::kDone && report.copied;
+  return UseCopy(report, whole ? reason : reason + "; read only in part");
 }
 
 }  // namespace
 
-IndexVerdict VetIndex(const IndexVetOptions& options) {
+Result<IndexVerdict> VetIndex(const IndexVetOptions& options) {
   RemoveTree(options.copy_dir);
   const SealState seal = CheckIndexSeal(options.dir);
   if (options.always_copy) return Salvage(options, "the last runs ended inside a commit");
-  if (seal == SealState::kMatches) return {};
+  if (seal == SealState::kMatches) return IndexVerdict();
   if (seal == SealState::kDiffers) return Salvage(options, "it changed since the last clean stop");
-  bool died = false;
-  const auto report = WalkInChild(options, &died);
-  if (!report) return SetAside(report.error().ToString());
-  if (died) {
-    if (report->copied_records > 0) return UseCopy(*report, "damaged pages; read only in part");
+  End end = End::kDone;
+  TRY_ASSIGN(const IndexWalkReport report, WalkInChild(options, &end));
+  if (end == End::kLate && !report.walked && report.bad_records == 0) {
+    return IndexVerdict{.records = report.records, .reason = "too slow a disk to check it whole"};
+  }
+  if (end != End::kDone) {
+    if (report.copied_records > 0) return UseCopy(report, "damaged pages; read only in part");
     return Salvage(options, "damaged pages");
   }
-  if (report->sound) return {.records = report->records, .reason = ""};
-  if (!report->copied || report->copied_records == 0) {
+  if (report.sound) return IndexVerdict{.records = report.records, .reason = ""};
+  if (!report.copied || report.copied_records == 0) {
     return SetAside("damaged, and nothing of it could be copied");
   }
-  return UseCopy(*report, "damaged records or pages");
+  return UseCopy(report, "damaged records or pages");
 }
 
 Status WriteIndexSeal(const std::string& dir) {

@@ -5,6 +5,10 @@
 //   no seal, walk sound               unclean stop: opened as it is
 //   seal differs, or walk not sound   records that decode are copied into a fresh index
 //   the child dies or copies nothing  the caller sets the index aside
+//   the child is late                 opened as it is, if nothing was found so far
+//
+// What keeps the index from being looked at or copied and is not its own fault (no descriptor, no
+// permission, no space for the copy) is an error: the index stays as it is.
 //
 // Blocking. The child is alone in its process: it takes no lock of this one and writes no log.
 #pragma once
@@ -22,7 +26,9 @@ struct IndexVetOptions {
   std::string copy_dir;  // where a copy is made; must not exist
   uint64_t map_bytes = 0;
   bool always_copy = false;  // however sound it looks
-  Duration deadline = std::chrono::seconds(60);
+  // Of one child; there are two at most. Together clearly less than what a start has in all before
+  // it is given up from outside, which would count as a death: 120 s (app/start_report).
+  Duration deadline = std::chrono::seconds(40);
 };
 
 struct IndexVerdict {
@@ -33,7 +39,7 @@ struct IndexVerdict {
   std::string reason;         // for the log, empty where all is well
 };
 
-IndexVerdict VetIndex(const IndexVetOptions& options);
+Result<IndexVerdict> VetIndex(const IndexVetOptions& options);
 
 // The seal of a clean stop: a checksum of the whole index file. Nobody may have it open.
 Status WriteIndexSeal(const std::string& dir);
@@ -50,6 +56,9 @@ struct IndexWalkReport {
   bool sound = false;   // structure and records
   bool copied = false;  // to the end
   uint64_t copied_records = 0;
+  // Why it could not be looked at, or the copy not be written: an errno, 0 where that is not why.
+  int open_errno = 0;
+  int copy_errno = 0;
 };
 void WalkIndex(const IndexVetOptions& options, IndexWalkReport* report);
 

@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 
 #include <bit>
+#include <cerrno>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -124,7 +125,7 @@ class Copier {
     std::string previous;
     for (bool more = true; more;) {
       auto txn = IndexTxn::Begin(to_, IndexTxn::Kind::kWrite);
-      if (!txn) return false;
+      if (!txn) return NotWritten(txn.error());
       size_t in_batch = 0;
       for (; in_batch < kRecordsPerCommit; ++in_batch) {
         auto entry = cursor->Next();
@@ -136,12 +137,20 @@ class Copier {
           continue;
         }
         previous.assign(key);
-        if (!txn->AppendSealed(table, key, value)) return false;
+        const Status appended = txn->AppendSealed(table, key, value);
+        if (!appended) return NotWritten(appended.error());
       }
-      if (!txn->Commit()) return false;
+      const Status committed = txn->Commit();
+      if (!committed) return NotWritten(committed.error());
       report_->copied_records += in_batch;
     }
     return true;
+  }
+
+  bool NotWritten(const Error& error) {
+    const bool full = error.sys_errno == 0 && error.code == Code::kNoSpace;
+    report_->copy_errno = full ? ENOSPC : error.sys_errno;
+    return false;
   }
 
  private:
@@ -153,23 +162,39 @@ class Copier {
 
 bool CopyAll(const IndexVetOptions& options, const IndexEnv& env, const IndexTxn& txn,
              IndexWalkReport* report) {
-  if (::mkdir(options.copy_dir.c_str(), 0700) != 0) return false;
+  if (::mkdir(options.copy_dir.c_str(), 0700) != 0) {
+    report->copy_errno = errno;
+    return false;
+  }
   auto copy = IndexEnv::Open({options.copy_dir, options.map_bytes, IndexEnvOptions::Mode::kBuild});
-  if (!copy) return false;
+  if (!copy) {
+    report->copy_errno = copy.error().sys_errno;
+    return false;
+  }
   Copier copier(env, txn, **copy, report);
   // The most valuable first: what a damaged page hides is all that comes behind it.
   for (const IndexTable table : {IndexTable::kMeta, IndexTable::kChunks, IndexTable::kObjects,
                                  IndexTable::kNames, IndexTable::kUrls, IndexTable::kSums}) {
     if (!copier.CopyTable(table)) return false;
   }
-  return (*copy)->Sync().has_value();
+  const Status synced = (*copy)->Sync();
+  return synced || copier.NotWritten(synced.error());
+}
+
+// Of the process or the file's permissions, not of what the file holds. Not ENOMEM: a damaged size
+// asks for too much, too.
+bool IsOfTheSystem(int sys_errno) {
+  return sys_errno == EMFILE || sys_errno == ENFILE || sys_errno == EACCES || sys_errno == EPERM;
 }
 
 }  // namespace
 
 void WalkIndex(const IndexVetOptions& options, IndexWalkReport* report) {
   auto env = IndexEnv::Open({options.dir, options.map_bytes, IndexEnvOptions::Mode::kInspect});
-  if (!env) return;
+  if (!env) {
+    if (IsOfTheSystem(env.error().sys_errno)) report->open_errno = env.error().sys_errno;
+    return;
+  }
   auto txn = IndexTxn::Begin(**env, IndexTxn::Kind::kRead);
   if (!txn) return;
   if (!options.always_copy) {

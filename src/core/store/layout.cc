@@ -12,7 +12,6 @@
 #include <cerrno>
 #include <utility>
 
-#include "core/base/log.h"
 #include "core/base/text.h"
 
 namespace dartfs::core {
@@ -49,14 +48,31 @@ Status CheckFileSystem(const std::string& dir) {
                                            name + "; it needs a local file system");
 }
 
+Error NotOwn(const std::string& path, const struct stat& st) {
+  return MakeError(Code::kRefused, EscapeForeign(path) + " belongs to user " +
+                                       std::to_string(st.st_uid) + ", not to user " +
+                                       std::to_string(::geteuid()) +
+                                       " whose cache it would be: give it to that user (chown -R), "
+                                       "remove it, or name another with --cache-dir");
+}
+
+Status CheckStat(const std::string& path, const struct stat& st, mode_t type) {
+  if ((st.st_mode & S_IFMT) != type || (type == S_IFREG && st.st_nlink != 1)) {
+    return MakeError(Code::kRefused,
+                     EscapeForeign(path) + " in the cache directory is a link, or no " +
+                         (type == S_IFDIR ? "directory" : "file") +
+                         ": remove it, or name another cache directory with --cache-dir");
+  }
+  if (st.st_uid != ::geteuid()) return NotOwn(path, st);
+  return {};
+}
+
 Status CheckOwner(const std::string& dir) {
   struct stat st = {};
   if (::stat(dir.c_str(), &st) != 0) return ErrnoError(errno, "stat " + EscapeForeign(dir));
   if (!S_ISDIR(st.st_mode)) return ErrnoError(ENOTDIR, EscapeForeign(dir));
-  if (st.st_uid != ::geteuid()) {
-    LOG_WARN("cache directory {} belongs to user {}: who can write there decides what is read",
-             EscapeForeign(dir), st.st_uid);
-  } else if ((st.st_mode & 0077) != 0 && ::chmod(dir.c_str(), 0700) != 0) {
+  if (st.st_uid != ::geteuid()) return NotOwn(dir, st);
+  if ((st.st_mode & 0077) != 0 && ::chmod(dir.c_str(), 0700) != 0) {
     return ErrnoError(errno, "chmod 0700 " + EscapeForeign(dir));
   }
   return {};
@@ -64,8 +80,7 @@ Status CheckOwner(const std::string& dir) {
 
 Result<UniqueFd> TakeLock(const std::string& dir) {
   const std::string path = dir + "/lock";
-  UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  if (!fd.valid()) return ErrnoError(errno, "cannot open " + EscapeForeign(path));
+  TRY_ASSIGN(UniqueFd fd, OpenOwnFile(path, O_RDWR | O_CREAT));
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) return ErrnoError(errno, "flock " + EscapeForeign(path));
     std::array<char, 32> pid = {};
@@ -134,6 +149,7 @@ Result<std::unique_ptr<Layout>> Layout::Open(const std::string& dir, const Grid&
   if (!Exists(dir + "/CACHEDIR.TAG")) TRY(WriteFileDurably(dir + "/CACHEDIR.TAG", kCacheDirTag));
   std::unique_ptr<Layout> layout(new Layout(dir, std::move(lock)));
   TRY(MakeDirectory(layout->objects_dir()));
+  TRY(CheckOwn(layout->objects_dir(), S_IFDIR));
   return layout;
 }
 
@@ -179,16 +195,40 @@ Status WriteFileDurably(const std::string& path, const std::string& text) {
 }
 
 Result<std::string> ReadSmallFile(const std::string& path) {
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd.valid()) {
-    if (errno == ENOENT) return MakeError(Code::kNotFound, EscapeForeign(path));
-    return ErrnoError(errno, "cannot open " + EscapeForeign(path));
-  }
+  TRY_ASSIGN(const UniqueFd fd, OpenOwnFile(path, O_RDONLY));
   std::string text(64 << 10, '\0');
   const ssize_t bytes = ::pread(fd.get(), text.data(), text.size(), 0);
   if (bytes < 0) return ErrnoError(errno, "cannot read " + EscapeForeign(path));
   text.resize(static_cast<size_t>(bytes));
   return text;
+}
+
+Status CheckOwn(const std::string& path, mode_t type) {
+  struct stat st = {};
+  if (::lstat(path.c_str(), &st) == 0) return CheckStat(path, st, type);
+  if (errno == ENOENT) return {};
+  return ErrnoError(errno, "stat " + EscapeForeign(path));
+}
+
+Result<UniqueFd> OpenOwnFile(const std::string& path, int flags) {
+  TRY(CheckOwn(path, S_IFREG));  // for the message
+  // Nor would a FIFO in its place be waited for.
+  UniqueFd fd(::open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
+  if (!fd.valid()) {
+    if (errno == ENOENT) return MakeError(Code::kNotFound, EscapeForeign(path));
+    return ErrnoError(errno, "cannot open " + EscapeForeign(path));
+  }
+  struct stat st = {};
+  if (::fstat(fd.get(), &st) != 0) return ErrnoError(errno, "fstat " + EscapeForeign(path));
+  TRY(CheckStat(path, st, S_IFREG));
+  return fd;
+}
+
+Status SyncFile(const std::string& path) {
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (!fd.valid()) return ErrnoError(errno, "cannot open " + EscapeForeign(path));
+  if (::fdatasync(fd.get()) != 0) return ErrnoError(errno, "fdatasync " + EscapeForeign(path));
+  return {};
 }
 
 Status SyncDirectory(const std::string& path) {

@@ -2,6 +2,8 @@
 // things lie. The lock is held from Open until the Layout is dropped.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -24,7 +26,8 @@ struct FreeSpace {
 class Layout {
  public:
   // Creates what is absent. kBusy: locked, the context names the PID; kUnsupported: another format
-  // or grid, or a file system that is refused. Blocking.
+  // or grid, or a file system that is refused; kRefused: the directory or something in it belongs
+  // to another user, or is a link. Blocking.
   static Result<std::unique_ptr<Layout>> Open(const std::string& dir, const Grid& grid);
   Layout(const Layout&) = delete;
   Layout& operator=(const Layout&) = delete;
@@ -56,6 +59,13 @@ Status WriteFileDurably(const std::string& path, const std::string& text);
 // kNotFound where it is absent. Up to 64 KiB.
 Result<std::string> ReadSmallFile(const std::string& path);
 Status SyncDirectory(const std::string& path);
+// fdatasync.
+Status SyncFile(const std::string& path);
+// What the cache reads and overwrites must be what the effective user made there, and no link to
+// anything else: kRefused. Absent is fine.
+Status CheckOwn(const std::string& path, mode_t type);
+// The same of a file, opened. kNotFound where it is absent.
+Result<UniqueFd> OpenOwnFile(const std::string& path, int flags);
 // Present is fine.
 Status MakeDirectory(const std::string& path);
 

@@ -1,6 +1,7 @@
 #include "core/store/orphans.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <vector>
@@ -8,14 +9,18 @@
 #include "core/base/log.h"
 #include "core/base/text.h"
 #include "core/base/thread.h"
+#include "core/base/unique_fd.h"
 
 namespace dartfs::core {
 namespace {
 
 std::vector<std::string> ListDirectory(const std::string& path) {
   std::vector<std::string> names;
-  DIR* const dir = ::opendir(path.c_str());
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+  if (!fd.valid()) return names;
+  DIR* const dir = ::fdopendir(fd.get());
   if (dir == nullptr) return names;
+  (void)fd.Release();  // `dir` has it
   while (const dirent* const entry = ::readdir(dir)) {
     if (entry->d_name[0] != '.') names.emplace_back(entry->d_name);
   }

@@ -191,6 +191,18 @@ TEST_P(ThreadSchedulerTest, DestructionDropsWhatHasNotBegun) {
   EXPECT_EQ(dropped.count(), 2);
 }
 
+TEST_P(ThreadSchedulerTest, AStoppedOneDropsWhatItIsGiven) {
+  Counter dropped;
+  auto scheduler = Make();
+  scheduler->Stop();
+  scheduler->Post([on_drop = OnDrop([&] { dropped.Add(); })] { ADD_FAILURE(); });
+  const TimerId timer = scheduler->After(
+      Duration::zero(), [on_drop = OnDrop([&] { dropped.Add(); })] { ADD_FAILURE(); });
+  EXPECT_EQ(dropped.count(), 2);
+  EXPECT_FALSE(scheduler->Cancel(timer));
+  scheduler->Stop();
+}
+
 TEST_P(ThreadSchedulerTest, EveryTimerRunsOrIsCancelledNeverBoth) {
   constexpr int kTimers = 2000;
   Counter ran;

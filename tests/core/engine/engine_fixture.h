@@ -87,11 +87,12 @@ class EngineTest : public ::testing::Test {
     if (http_ != nullptr) http_->Stop();
     if (store_ != nullptr) store_->Stop();
     if (io_ != nullptr) io_->Stop();
-    scheduler_.reset();
+    if (scheduler_ != nullptr) scheduler_->Stop();
     engine_.reset();
     store_.reset();
     http_.reset();
     io_.reset();
+    scheduler_.reset();
   }
   void Restart() {
     StopNode();

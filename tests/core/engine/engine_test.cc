@@ -183,6 +183,19 @@ TEST_F(EngineTest, UnreachableIsNotAbsent) {
   EXPECT_TRUE(Open("/nothing-known"));
 }
 
+TEST_F(EngineTest, AnOriginJustFoundGoneIsNotTriedForEveryName) {
+  origin().GoAway();
+  EXPECT_FALSE(Open("/first"));
+  const TimePoint begin = RealClock().Now();
+  for (int i = 0; i < 100; ++i) {
+    const auto object = Open("/name" + std::to_string(i));
+    ASSERT_FALSE(object);
+    EXPECT_EQ(object.error().code, Code::kUnavailable);
+  }
+  // A name alone takes three tries, 0.3 s; the memory of the outage lasts a second.
+  EXPECT_LT(RealClock().Now() - begin, std::chrono::seconds(5));
+}
+
 TEST_F(EngineTest, StatusesOfTheOriginAreTold) {
   const std::pair<int, Code> rows[] = {{401, Code::kUnauthorized},
                                        {403, Code::kForbidden},
