@@ -5,6 +5,7 @@
 #   sudo ./quickstart.sh SOURCE [MOUNTPOINT]   your own URL
 #   sudo ./quickstart.sh --stop                unmounts and removes what this script made
 set -euo pipefail
+called_from=$PWD
 cd "$(dirname "$0")"
 . scripts/packages.sh
 
@@ -40,7 +41,9 @@ stop() {
   if [ -f "$state/mountpoint" ]; then
     local where
     where=$(cat "$state/mountpoint")
-    if grep -qF " $where fuse.dartfs " /proc/mounts; then umount "$where"; fi
+    if grep -qF " $where fuse.dartfs " /proc/mounts; then
+      umount "$where" || fail "$where is in use; who uses it: fuser -vm $where"
+    fi
   fi
   if runs "$state/node.pid" dartfs; then
     wait_gone "$state/node.pid" dartfs || kill "$(cat "$state/node.pid")"
@@ -60,12 +63,14 @@ build_and_install() {
   local log=build/quickstart-build.log launcher=()
   mkdir -p build
   if command -v ccache >/dev/null; then launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
-  echo "building (a few minutes; log: $log)"
+  echo "building (five to ten minutes on two cores; log: $log)"
   {
     cmake --preset release "${launcher[@]}" &&
       cmake --build --preset release --target dartfs_bin dartfsctl_bin test-origin &&
       cmake --install build/release
   } >"$log" 2>&1 || fail "the build failed: $(tail -n 20 "$log")"
+  # What root has built, the owner of the clone can go on with.
+  if [ -n "${SUDO_UID:-}" ]; then chown -R "$SUDO_UID:${SUDO_GID:-$SUDO_UID}" build; fi
   echo "installed $(command -v dartfs): $(dartfs --version)"
 }
 
@@ -139,6 +144,13 @@ stop              sudo $0 --stop
 END
 }
 
+usage="usage: sudo $0 [SOURCE [MOUNTPOINT]] | --stop"
+case "${1:-}" in
+  -h | --help)
+    echo "$usage"
+    exit 0
+    ;;
+esac
 [ "$(id -u)" -eq 0 ] || fail "run as root: sudo $0 $*"
 case "${1:-}" in
   --stop)
@@ -146,11 +158,12 @@ case "${1:-}" in
     echo "stopped"
     exit 0
     ;;
-  -*) fail "usage: sudo $0 [SOURCE [MOUNTPOINT]] | --stop" ;;
+  "" | http://* | https://*) ;;
+  *) fail "$usage; SOURCE is an http:// or https:// URL" ;;
 esac
-[ $# -le 2 ] || fail "usage: sudo $0 [SOURCE [MOUNTPOINT]] | --stop"
+[ $# -le 2 ] || fail "$usage"
 source=${1:-}
-where=$(realpath -m "${2:-$default_mountpoint}")
+where=$(cd "$called_from" && realpath -m "${2:-$default_mountpoint}")
 
 stop
 mkdir -p "$state" "$work"
