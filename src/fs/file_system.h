@@ -53,7 +53,6 @@ struct Entry {
 
 struct OpenedFile {
   HandleId handle = 0;
-  bool keep_cache = true;
 };
 
 // One entry of a directory on its way out. `known`: its attributes, counted as a lookup; absent

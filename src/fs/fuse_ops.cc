@@ -4,20 +4,19 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/base/buffer.h"
 #include "fs/errno_map.h"
+#include "fs/name_mapping.h"
 
 namespace dartfs::fs {
 namespace {
 
 using core::Result;
 
-constexpr size_t kMaxNameBytes = 255;
 // What tools read at a time: enough for a good rate, little enough for a program that seeks and
 // lets its library fill a buffer of this size each time.
 constexpr blksize_t kPreferredIoBytes = 128 << 10;
@@ -107,7 +106,7 @@ void OnInit(void* userdata, fuse_conn_info* conn) {
 void OnLookup(fuse_req_t req, fuse_ino_t parent, const char* name) {
   FuseContext& context = Context(req);
   context.counts.Count(Op::kLookup);
-  if (std::strlen(name) > kMaxNameBytes) {
+  if (IsOverlong(name)) {
     fuse_reply_err(req, ErrnoNameTooLong());
     return;
   }
@@ -154,7 +153,7 @@ void OnOpen(fuse_req_t req, fuse_ino_t node, fuse_file_info* fi) {
   }
   auto reply = Defer<OpenedFile>(req, [info = *fi](fuse_req_t to, OpenedFile opened) mutable {
     info.fh = opened.handle;
-    info.keep_cache = opened.keep_cache ? 1 : 0;
+    info.keep_cache = 1;  // a node is one version
     return fuse_reply_open(to, &info) == 0;
   });
   context.fs.Open(node, std::move(reply));

@@ -142,6 +142,10 @@ bool IsFileName(std::string_view name) {
          name.find('/') == std::string_view::npos && name.find('\0') == std::string_view::npos;
 }
 
+bool IsOverlong(std::string_view name) {
+  return name.size() > kMaxLongNameBytes || (name.size() > kMaxNameBytes && !IsLong(name));
+}
+
 std::string SegmentToName(std::string_view segment) {
   DARTFS_CHECK(IsSegment(segment));
   auto plain = PercentDecode(segment);

@@ -14,9 +14,8 @@
 
 namespace dartfs::fs {
 
-inline constexpr size_t kMaxNameBytes = 255;  // of a name that is shown
-inline constexpr size_t kMaxLongNameBytes =
-    1024;  // of a name that is looked up (Linux, FUSE_NAME_MAX)
+inline constexpr size_t kMaxNameBytes = 255;       // of a name that is shown
+inline constexpr size_t kMaxLongNameBytes = 1024;  // of a long name (Linux, FUSE_NAME_MAX)
 
 struct WireName {
   std::string rest;
@@ -29,6 +28,9 @@ bool IsRest(std::string_view text);
 // A file name that the kernel may have: not empty, ".", "..", no NUL, no '/', at most
 // kMaxLongNameBytes.
 bool IsFileName(std::string_view name);
+// Longer than a name of its kind can be: a long one than kMaxLongNameBytes, all others than
+// kMaxNameBytes.
+bool IsOverlong(std::string_view name);
 
 // The name of a segment: plain, else escaped, else digested. Requires IsSegment. Injective.
 std::string SegmentToName(std::string_view segment);

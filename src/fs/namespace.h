@@ -73,11 +73,7 @@ class Namespace {
   virtual core::Result<core::Url> UrlOf(const DirRef& dir, std::string_view name) const = 0;
   // The directory that a name means if it is one, without asking anybody (for `explain`).
   // kUnsupported where only an answer could tell.
-  virtual core::Result<DirRef> DirOf(const DirRef& dir, std::string_view name) const {
-    static_cast<void>(dir);
-    static_cast<void>(name);
-    return core::MakeError(core::Code::kUnsupported, "not known without asking");
-  }
+  virtual core::Result<DirRef> DirOf(const DirRef& dir, std::string_view name) const = 0;
 };
 
 }  // namespace dartfs::fs

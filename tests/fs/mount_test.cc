@@ -98,6 +98,19 @@ TEST_F(MountTest, Attributes) {
   EXPECT_EQ(errno, ENAMETOOLONG);
 }
 
+TEST_F(MountTest, LongNamesReachTheNamespace) {
+  const std::string presigned = "a.img%3FX-Amz-Signature=" + std::string(576, 's');
+  ASSERT_EQ(presigned.size(), 600u);
+  tree_->AddFile("/" + presigned, {.size = 5, .seed = 2});
+  Mounted();
+  EXPECT_EQ(ReadAll(Path(presigned)), Pattern(2, 0, 5));
+  struct stat st {};
+  EXPECT_EQ(stat(Path("b.img%3F" + std::string(1016, 's')).c_str(), &st), -1);
+  EXPECT_EQ(errno, ENOENT);
+  EXPECT_EQ(stat(Path("b.img%3F" + std::string(1017, 's')).c_str(), &st), -1);
+  EXPECT_EQ(errno, ENAMETOOLONG);
+}
+
 TEST_F(MountTest, ShowsItselfInTheMountTable) {
   Mounted();
   const auto top = TopMountAt(ReadMountInfo(), dir_);

@@ -161,6 +161,13 @@ TEST(NameMapping, OverlongSegmentsAreDigested) {
   EXPECT_EQ(SegmentToName(spaces), std::string(255, ' '));
 }
 
+TEST(NameMapping, OverlongNames) {
+  EXPECT_FALSE(IsOverlong(std::string(255, 'x')));
+  EXPECT_TRUE(IsOverlong(std::string(256, 'x')));
+  EXPECT_FALSE(IsOverlong("%3F" + std::string(1021, 'x')));
+  EXPECT_TRUE(IsOverlong("%3F" + std::string(1022, 'x')));
+}
+
 TEST(NameMapping, RestLongerThanTheKernelAllowsHasNoName) {
   EXPECT_TRUE(RestToName("x?" + std::string(1020, 'a')));
   EXPECT_FALSE(RestToName("x?" + std::string(1021, 'a')));
