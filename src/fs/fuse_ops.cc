@@ -71,7 +71,7 @@ enum class Wait { kInterruptible, kWatched };
 template <typename T, typename Send>
 Reply<T> Defer(fuse_req_t req, Send send, Wait wait = Wait::kInterruptible) {
   const auto pending = Context(req).pending;
-  const uint64_t id = pending->NextId();
+  const uint64_t id = pending->Begin(fuse_req_ctx(req)->pid);
   auto state = std::make_shared<ReplyState<T>>(
       [req, pending, id, send = std::move(send)](Result<T> result) mutable {
         const bool delivered =
@@ -79,9 +79,9 @@ Reply<T> Defer(fuse_req_t req, Send send, Wait wait = Wait::kInterruptible) {
         pending->Remove(id);
         return delivered;
       });
-  pending->Add(id, state, fuse_req_ctx(req)->pid);
   static_assert(sizeof(void*) >= sizeof(id));
   fuse_req_interrupt_func(req, &OnInterrupt, reinterpret_cast<void*>(id));
+  pending->Add(id, state);  // from here on `req` may be answered, and gone
   if (wait == Wait::kWatched) pending->Watch(id);
   return Reply<T>(std::move(state));
 }

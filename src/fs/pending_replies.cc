@@ -3,12 +3,29 @@
 #include <thread>
 #include <vector>
 
+#include "core/base/check.h"
+
 namespace dartfs::fs {
 
-void PendingReplies::Add(uint64_t id, std::shared_ptr<PendingReply> reply, pid_t caller) {
+uint64_t PendingReplies::Begin(pid_t caller) {
+  const uint64_t id = next_id_.fetch_add(1, std::memory_order_relaxed);
   Shard& shard = ShardOf(id);
   core::MutexLock lock(shard.mu);
-  shard.entries.emplace(id, Entry{std::move(reply), caller});
+  shard.entries.emplace(id, Entry{.caller = caller, .reply = nullptr});
+  return id;
+}
+
+void PendingReplies::Add(uint64_t id, std::shared_ptr<PendingReply> reply) {
+  bool interrupted = false;
+  {
+    Shard& shard = ShardOf(id);
+    core::MutexLock lock(shard.mu);
+    const auto found = shard.entries.find(id);
+    DARTFS_CHECK(found != shard.entries.end());
+    found->second.reply = std::move(reply);
+    interrupted = found->second.interrupted;
+  }
+  if (interrupted) Interrupt(id);
 }
 
 void PendingReplies::Remove(uint64_t id) {
@@ -34,8 +51,10 @@ void PendingReplies::LookAt(uint64_t id) {
     core::MutexLock lock(shard.mu);
     const auto found = shard.entries.find(id);
     if (found == shard.entries.end()) return;
+    if (found->second.reply == nullptr) found->second.interrupted = true;
     entry = found->second;
   }
+  if (entry.reply == nullptr) return;
   switch (look_(entry.caller)) {
     case CallerState::kDying:
       entry.reply->Fail(core::MakeError(core::Code::kCancelled, "the caller is being killed"));
@@ -57,7 +76,9 @@ void PendingReplies::FailAll(const core::Error& error) {
   std::vector<std::shared_ptr<PendingReply>> waiting;
   for (Shard& shard : shards_) {
     core::MutexLock lock(shard.mu);
-    for (const auto& [id, entry] : shard.entries) waiting.push_back(entry.reply);
+    for (const auto& [id, entry] : shard.entries) {
+      if (entry.reply != nullptr) waiting.push_back(entry.reply);
+    }
   }
   for (const auto& reply : waiting) reply->Fail(error);
 }

@@ -29,9 +29,11 @@ class PendingReplies : public std::enable_shared_from_this<PendingReplies> {
   explicit PendingReplies(core::Scheduler& scheduler, Look look = &LookAtCaller)
       : scheduler_(scheduler), look_(look) {}
 
-  uint64_t NextId() { return next_id_.fetch_add(1, std::memory_order_relaxed); }
-  // Before the request can be answered. `caller` is the thread that made it, 0 when unknown.
-  void Add(uint64_t id, std::shared_ptr<PendingReply> reply, pid_t caller);
+  // A request that will wait; Add follows. `caller` is the thread that made it, 0 when unknown. An
+  // interrupt that comes before Add is kept until then.
+  uint64_t Begin(pid_t caller);
+  // From here on others may answer the request. Before it is answered.
+  void Add(uint64_t id, std::shared_ptr<PendingReply> reply);
   // After it has been answered.
   void Remove(uint64_t id);
 
@@ -52,8 +54,9 @@ class PendingReplies : public std::enable_shared_from_this<PendingReplies> {
 
  private:
   struct Entry {
-    std::shared_ptr<PendingReply> reply;
     pid_t caller = 0;
+    std::shared_ptr<PendingReply> reply;  // null until Add
+    bool interrupted = false;             // before Add
   };
   struct Shard {
     mutable core::Mutex mu;  // leaf

@@ -108,15 +108,18 @@ class PendingRepliesTest : public ::testing::Test {
   void SetUp() override { looks = 0; }
 
   uint64_t Wait() {
-    const uint64_t id = pending_->NextId();
+    const uint64_t id = pending_->Begin(1234);
+    Add(id);
+    return id;
+  }
+  void Add(uint64_t id) {
     Reply<int> reply([this, id](Result<int> result) {
       pending_->Remove(id);
       answers_.push_back(std::move(result));
       return true;
     });
-    pending_->Add(id, reply.pending(), 1234);
+    pending_->Add(id, reply.pending());
     waiting_.push_back(std::move(reply));
-    return id;
   }
 
   core::ManualScheduler scheduler_;
@@ -138,6 +141,28 @@ TEST_F(PendingRepliesTest, ADyingCallerIsAnsweredAtOnce) {
   scheduler_.RunReady();
   ASSERT_EQ(answers_.size(), 1u);
   EXPECT_EQ(answers_[0].error().code, Code::kCancelled);
+  EXPECT_EQ(pending_->size(), 0u);
+}
+
+TEST_F(PendingRepliesTest, AnInterruptBeforeTheReplyIsThereIsKept) {
+  caller_state = CallerState::kDying;
+  const uint64_t id = pending_->Begin(1234);
+  pending_->Interrupt(id);
+  scheduler_.RunReady();
+  EXPECT_EQ(looks, 0);
+  Add(id);
+  scheduler_.RunReady();
+  ASSERT_EQ(answers_.size(), 1u);
+  EXPECT_EQ(answers_[0].error().code, Code::kCancelled);
+  EXPECT_EQ(pending_->size(), 0u);
+}
+
+TEST_F(PendingRepliesTest, FailAllLeavesAloneWhatHasNoReplyYet) {
+  const uint64_t id = pending_->Begin(1234);
+  pending_->FailAll(core::MakeError(Code::kUnavailable, "stop"));
+  EXPECT_EQ(pending_->size(), 1u);
+  Add(id);
+  waiting_[0].Send(1);
   EXPECT_EQ(pending_->size(), 0u);
 }
 
