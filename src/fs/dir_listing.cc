@@ -116,11 +116,14 @@ DirListing::DirListing(std::vector<NamedChild> children, bool complete, Validato
   shown->complete = complete;
   shown->entries.reserve(children.size());
   spellings_.reserve(children.size());
+  memory_bytes_ += validators_.etag.size() + validators_.last_modified.size() +
+                   children.size() * (sizeof(ListedEntry) + sizeof(std::string));
   for (NamedChild& child : children) {
     const auto wire = NameToWire(child.entry.name);
     const bool plain = wire && wire->rest == child.segment;
     spellings_.push_back(plain ? std::string() : std::move(child.segment));
     shown->entries.push_back(std::move(child.entry));
+    memory_bytes_ += spellings_.back().capacity() + shown->entries.back().name.capacity();
   }
   shown_ = std::move(shown);
 }

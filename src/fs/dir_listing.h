@@ -27,6 +27,7 @@ class DirListing {
   const std::shared_ptr<const Listing>& shown() const { return shown_; }
   const Validators& validators() const { return validators_; }
   size_t size() const { return shown_->entries.size(); }
+  size_t memory_bytes() const { return memory_bytes_; }  // about
 
   const ListedEntry* Find(std::string_view name) const;  // null: not listed
   // The segment of an entry that Find or shown() gave.
@@ -37,6 +38,7 @@ class DirListing {
   std::shared_ptr<const Listing> shown_;
   // By entry: its segment, empty where the name itself says it (NameToWire).
   std::vector<std::string> spellings_;
+  size_t memory_bytes_ = sizeof(DirListing) + sizeof(Listing);
 };
 
 // `url` is the directory's, without a login.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <list>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -23,6 +24,7 @@ using core::TimePoint;
 
 constexpr size_t kMaxRememberedDirectories = 100'000;
 constexpr size_t kMaxWaiters = 100'000;  // of one listing
+constexpr size_t kTableOverhead = 128;   // bytes of a directory's places in map and list
 constexpr core::Duration kBucketRetry = std::chrono::seconds(60);
 
 struct Waiter {
@@ -37,7 +39,7 @@ struct Dir {
   DirPresence presence = DirPresence::kPresent;
   TimePoint fresh_until{};
   bool in_index_looked = false;
-  uint64_t record_hash = 0;  // of what the index holds; 0: unknown
+  std::optional<uint64_t> record_hash;  // of the listing that the index is known to hold
   bool taken_for_probing = false;
   bool fetching = false;
   std::shared_ptr<ListingFetch> fetch;
@@ -70,7 +72,7 @@ struct DirListings::State : std::enable_shared_from_this<DirListings::State> {
   core::Mutex mu;  // before the schedulers'; never held over a call to store, fetch or waiter
   std::unordered_map<std::string, Dir> dirs GUARDED_BY(mu);
   std::list<std::string> lru GUARDED_BY(mu);  // front: last used
-  size_t cost GUARDED_BY(mu) = 0;
+  size_t memory_bytes GUARDED_BY(mu) = 0;
   std::unordered_map<std::string, TimePoint> remembered GUARDED_BY(mu);
   TimePoint unreachable_until GUARDED_BY(mu){};
   std::optional<std::string> bucket GUARDED_BY(mu);
@@ -86,7 +88,11 @@ struct DirListings::State : std::enable_shared_from_this<DirListings::State> {
   static bool HasStale(const Dir& dir) {
     return dir.listing != nullptr && dir.presence == DirPresence::kPresent;
   }
-  static size_t Cost(const Dir& dir) { return 1 + (dir.listing ? dir.listing->size() : 0); }
+  // About what the directory takes; the one listing of all that have none is nobody's.
+  static size_t MemoryBytes(const std::string& key, const Dir& dir) {
+    const bool own = dir.listing != nullptr && dir.listing != NoListing();
+    return sizeof(Dir) + kTableOverhead + 2 * key.size() + (own ? dir.listing->memory_bytes() : 0);
+  }
 
   core::Url UrlOf(std::string_view dir) const {
     core::Url url = options.root;
@@ -96,7 +102,8 @@ struct DirListings::State : std::enable_shared_from_this<DirListings::State> {
   std::string RecordUrl(std::string_view dir) const { return UrlOf(dir).ToString(); }
 
   Dir& FindOrMake(const std::string& key) REQUIRES(mu);
-  void SetListing(Dir& dir, std::shared_ptr<const DirListing> listing) REQUIRES(mu);
+  void SetListing(const std::string& key, Dir& dir, std::shared_ptr<const DirListing> listing)
+      REQUIRES(mu);
   void Evict() REQUIRES(mu);
   void LoadFromIndex(const std::string& key) EXCLUDES(mu);
   GotDir GotOf(const Dir& dir, TimePoint now) REQUIRES(mu);
@@ -108,7 +115,7 @@ struct DirListings::State : std::enable_shared_from_this<DirListings::State> {
   void StartFetch(const std::string& key) EXCLUDES(mu);
   void OnFetched(const std::string& key, Result<FetchedListing> fetched) EXCLUDES(mu);
   void OnFailed(const std::string& key, Error error) EXCLUDES(mu);
-  void Adopt(Dir& dir, FetchedListing& fetched) REQUIRES(mu);
+  void Adopt(const std::string& key, Dir& dir, FetchedListing& fetched) REQUIRES(mu);
   void Persist(const std::string& key) EXCLUDES(mu);
   void AnswerAll(const std::string& key, std::optional<Error> error) EXCLUDES(mu);
 };
@@ -118,7 +125,7 @@ Dir& DirListings::State::FindOrMake(const std::string& key) {
   if (made) {
     lru.push_front(key);
     it->second.lru = lru.begin();
-    cost += Cost(it->second);
+    memory_bytes += MemoryBytes(key, it->second);
     Evict();
   } else {
     lru.splice(lru.begin(), lru, it->second.lru);
@@ -126,20 +133,21 @@ Dir& DirListings::State::FindOrMake(const std::string& key) {
   return it->second;
 }
 
-void DirListings::State::SetListing(Dir& dir, std::shared_ptr<const DirListing> listing) {
-  cost -= Cost(dir);
+void DirListings::State::SetListing(const std::string& key, Dir& dir,
+                                    std::shared_ptr<const DirListing> listing) {
+  memory_bytes -= MemoryBytes(key, dir);
   dir.listing = std::move(listing);
-  cost += Cost(dir);
+  memory_bytes += MemoryBytes(key, dir);
   Evict();
 }
 
 // Lets go of what was not used for longest; the first one and those being fetched stay.
 void DirListings::State::Evict() {
   auto it = lru.end();
-  while (cost > options.cached_entries && it != lru.begin() && --it != lru.begin()) {
+  while (memory_bytes > options.memory_bytes && it != lru.begin() && --it != lru.begin()) {
     const auto found = dirs.find(*it);
     if (found->second.fetching) continue;
-    cost -= Cost(found->second);
+    memory_bytes -= MemoryBytes(*it, found->second);
     dirs.erase(found);
     it = lru.erase(it);
   }
@@ -159,7 +167,7 @@ void DirListings::State::LoadFromIndex(const std::string& key) {
   dir.in_index_looked = true;
   if (listing == nullptr || dir.listing != nullptr) return;
   dir.record_hash = core::Xxh3(*record);
-  SetListing(dir, std::move(listing));
+  SetListing(key, dir, std::move(listing));
 }
 
 GotDir DirListings::State::GotOf(const Dir& dir, TimePoint now) {
@@ -254,13 +262,13 @@ void DirListings::State::OnFetched(const std::string& key, Result<FetchedListing
     unreachable_until = {};
     if (fetched->bucket) bucket = std::move(fetched->bucket);
     if (fetched->looked_for_bucket && !bucket) find_bucket_after = Now() + kBucketRetry;
-    Adopt(dir, *fetched);
+    Adopt(key, dir, *fetched);
   }
   Persist(key);
   AnswerAll(key, std::nullopt);
 }
 
-void DirListings::State::Adopt(Dir& dir, FetchedListing& fetched) {
+void DirListings::State::Adopt(const std::string& key, Dir& dir, FetchedListing& fetched) {
   using Kind = FetchedListing::Kind;
   dir.fresh_until = Now() + Jittered(options.ttl);
   dir.presence = DirPresence::kPresent;
@@ -268,22 +276,22 @@ void DirListings::State::Adopt(Dir& dir, FetchedListing& fetched) {
   if (fetched.kind == Kind::kNotModified && dir.listing != nullptr) return;
   dir.taken_for_probing = false;
   if (fetched.kind == Kind::kListing) {
-    SetListing(dir,
+    SetListing(key, dir,
                std::make_shared<const DirListing>(std::move(fetched.children), fetched.complete,
                                                   std::move(fetched.validators)));
     return;
   }
-  SetListing(dir, NoListing());
+  SetListing(key, dir, NoListing());
   if (fetched.kind == Kind::kNone) return;
   dir.fresh_until = Now() + options.absent_ttl;
   dir.presence = fetched.kind == Kind::kForbidden ? DirPresence::kForbidden : DirPresence::kAbsent;
 }
 
-// Writes only what has changed; no listing means no record. A refusal leaves the record as it is:
-// the credential may be at fault.
+// Writes only what has changed: every write is a commit. No listing means no record. A refusal
+// leaves the record as it is: the credential may be at fault.
 void DirListings::State::Persist(const std::string& key) {
   std::shared_ptr<const DirListing> listing;
-  uint64_t written = 0;
+  std::optional<uint64_t> written;
   {
     core::MutexLock lock(mu);
     const Dir& dir = FindOrMake(key);
@@ -293,9 +301,9 @@ void DirListings::State::Persist(const std::string& key) {
   }
   const std::string url = RecordUrl(key);
   const bool none = listing == nullptr || listing == NoListing();
-  uint64_t hash = 0;
+  std::optional<uint64_t> hash;
   if (none) {
-    engine.store().DeleteName(NameTable::kNames, DirListingKey(url));
+    if (written) engine.store().DeleteName(NameTable::kNames, DirListingKey(url));
   } else {
     const std::string record = EncodeDirListing(*listing, url);
     hash = core::Xxh3(record);
@@ -370,7 +378,10 @@ void DirListings::RememberDirectory(const std::string& key) {
   // The index's lock may be held over a commit.
   state_->worker.Post([state = state_, key] {
     const std::string url = state->RecordUrl(key);
-    state->engine.store().PutName(NameTable::kNames, DirKindKey(url), EncodeDirKind(url));
+    const std::string record = EncodeDirKind(url);
+    core::Store& store = state->engine.store();
+    if (store.GetName(NameTable::kNames, DirKindKey(url)) == record) return;
+    store.PutName(NameTable::kNames, DirKindKey(url), record);
   });
 }
 

@@ -25,7 +25,7 @@ struct DirListingsOptions {
   core::Duration absent_ttl = std::chrono::seconds(1);       // of "no such directory"
   core::Duration unreachable_ttl = std::chrono::seconds(5);  // stale listings served meanwhile
   core::Duration fetch_timeout = std::chrono::seconds(60);   // of one listing, all its pages
-  size_t cached_entries = 400'000;                           // of all listings in memory together
+  size_t memory_bytes = size_t{256} << 20;                   // all listings kept, about
 };
 
 // What is known of a directory without asking.
