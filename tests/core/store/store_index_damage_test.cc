@@ -3,6 +3,8 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include <csignal>
+
 #include "core/store/store_fixture.h"
 
 namespace dartfs::core {
@@ -163,6 +165,61 @@ TEST_F(StoreIndexDamageTest, FoundInARunItIsNotTriedAgain) {
       Eventually([&] { return store_->Stats().used_bytes == 0 || store_->Stats().blocks > 0; }));
   Restart();
   Exercise();
+}
+
+TEST_F(StoreIndexDamageTest, AStartThatFailsIsNoDeath) {
+  Fill();
+  Stop();
+  const uint64_t map_bytes = options_.index_map_bytes;
+  for (const char* note : {"i0", "o0", "c1"}) {
+    std::ofstream(options_.dir + "/index.phase", std::ios::trunc) << note;
+    options_.index_map_bytes = uint64_t{1} << 50;  // more than there is
+    for (int i = 0; i < 3; ++i) EXPECT_FALSE(TryStart());
+    options_.index_map_bytes = map_bytes;
+    Start();
+    EXPECT_EQ(store_->Stats().objects, uint64_t{kObjects}) << note;
+    Stop();
+  }
+  EXPECT_FALSE(std::filesystem::exists(options_.dir + "/index.bad-1"));
+}
+
+TEST_F(StoreIndexDamageTest, ACopyThatCannotBeWrittenLeavesTheIndex) {
+  Fill();
+  Stop();
+  FlipBit(DataFile(), std::filesystem::file_size(DataFile()) / 2, 1);
+  const auto handler = ::signal(SIGXFSZ, SIG_IGN);
+  for (int i = 0; i < 3; ++i) {
+    const ScopedLimit limit(RLIMIT_FSIZE, 16 << 10);
+    const Status started = TryStart();
+    ASSERT_FALSE(started);
+    EXPECT_NE(started.error().context.find("index.new"), std::string::npos)
+        << started.error().ToString();
+  }
+  ::signal(SIGXFSZ, handler);
+  Start();
+  EXPECT_GT(store_->Stats().objects, uint64_t{kObjects} / 2);
+  EXPECT_FALSE(std::filesystem::exists(options_.dir + "/index.bad-1"));
+}
+
+TEST_F(StoreIndexDamageTest, AnIndexIsReplacedInStepsThatCanBeInterrupted) {
+  Fill();
+  Stop();
+  const std::string index = options_.dir + "/index";
+  // Away, and nothing in its place so far.
+  std::filesystem::rename(index, index + ".old");
+  std::filesystem::create_directory(index + ".new");
+  Start();
+  EXPECT_EQ(store_->Stats().objects, uint64_t{kObjects});
+  EXPECT_FALSE(std::filesystem::exists(index + ".old"));
+  Stop();
+  // In place, and the old one not removed.
+  std::filesystem::create_directory(index + ".old");
+  std::ofstream(index + ".old/data.mdb") << "replaced";
+  FlipBit(DataFile(), std::filesystem::file_size(DataFile()) / 2, 1);
+  Start();
+  EXPECT_GT(store_->Stats().objects, uint64_t{kObjects} / 2);
+  EXPECT_FALSE(std::filesystem::exists(index + ".old"));
+  EXPECT_FALSE(std::filesystem::exists(index + ".new"));
 }
 
 TEST_F(StoreIndexDamageTest, TwoStartsThatDiedOpeningItSetItAside) {

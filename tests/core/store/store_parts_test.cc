@@ -1,12 +1,18 @@
 // The parts that do no I/O, one by one.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 
 #include "core/store/bypass.h"
 #include "core/store/eviction_policy.h"
 #include "core/store/geometry.h"
 #include "core/store/granules.h"
+#include "core/store/index.h"
+#include "core/store/index_phase.h"
 #include "core/store/index_record.h"
 #include "core/store/layout.h"
 #include "core/store/name_cache.h"
@@ -335,6 +341,72 @@ TEST(UseClockTest, NeverRunsBackwards) {
   clock.ShiftWall(-std::chrono::hours(1));
   clock.Advance(seconds(1));
   EXPECT_EQ(use_clock.NowMs(), start + 6000);
+}
+
+class LayoutOwnerTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_NE(::mkdtemp(root_.data()), nullptr);
+    ASSERT_TRUE(Open());
+    std::ofstream(root_ + "/other") << "theirs";
+  }
+  void TearDown() override { std::filesystem::remove_all(root_); }
+  Result<std::unique_ptr<Layout>> Open() const { return Layout::Open(dir(), Grid()); }
+  std::string dir() const { return root_ + "/cache"; }
+  // Of what was refused, and what the file that was linked to holds.
+  std::string Refused(const std::string& part) const {
+    const auto opened = Open();
+    if (opened || opened.error().code != Code::kRefused) return "not refused";
+    if (opened.error().context.find(part) == std::string::npos) return opened.error().context;
+    std::ifstream other(root_ + "/other");
+    return {std::istreambuf_iterator<char>(other), {}};
+  }
+  std::string root_ = "/tmp/dartfs-layout-test.XXXXXX";
+};
+
+TEST_F(LayoutOwnerTest, LinksAreNotFollowed) {
+  for (const char* name : {"/lock", "/version", "/objects"}) {
+    SCOPED_TRACE(name);
+    const std::string path = dir() + name;
+    std::filesystem::rename(path, root_ + "/aside");
+    std::filesystem::create_symlink(root_ + "/other", path);
+    EXPECT_EQ(Refused(name), "theirs");
+    std::filesystem::remove(path);
+    if (std::string(name) != "/objects") {
+      std::filesystem::create_hard_link(root_ + "/other", path);
+      EXPECT_EQ(Refused(name), "theirs");
+      std::filesystem::remove(path);
+    }
+    std::filesystem::rename(root_ + "/aside", path);
+    EXPECT_TRUE(Open());
+  }
+  const std::string phase = root_ + "/index.phase";
+  std::filesystem::create_symlink(root_ + "/other", phase);
+  EXPECT_EQ(IndexPhase::Begin(phase).error().code, Code::kRefused);
+  std::filesystem::create_directory(root_ + "/real");
+  for (const char* path : {"/index", "/index/data.mdb", "/index/lock.mdb"}) {
+    SCOPED_TRACE(path);
+    std::filesystem::remove_all(root_ + "/index");
+    std::filesystem::remove(phase);
+    if (std::string(path) != "/index") std::filesystem::create_directory(root_ + "/index");
+    std::filesystem::create_symlink(root_ + "/real", root_ + path);
+    Index::Chunks chunks;
+    const auto opened = Index::Open({.dir = root_ + "/index"}, &chunks);
+    ASSERT_FALSE(opened);
+    EXPECT_EQ(opened.error().code, Code::kRefused);
+  }
+}
+
+TEST_F(LayoutOwnerTest, AnotherUsersDirectoryIsRefused) {
+  constexpr uid_t kOther = 12'345;
+  if (::geteuid() != 0) GTEST_SKIP() << "needs the right to give files away";
+  for (const char* name : {"", "/lock", "/version", "/objects"}) {
+    SCOPED_TRACE(name);
+    ASSERT_EQ(::chown((dir() + name).c_str(), kOther, static_cast<gid_t>(-1)), 0);
+    EXPECT_EQ(Refused(dir() + name + " belongs to user 12345"), "theirs");
+    ASSERT_EQ(::chown((dir() + name).c_str(), 0, static_cast<gid_t>(-1)), 0);
+  }
+  EXPECT_TRUE(Open());
 }
 
 TEST(LayoutTest, NetworkFileSystemsAreRefused) {
