@@ -228,6 +228,9 @@ void BlockReader::Read(BlockPin pin, uint64_t offset, std::span<std::byte> into,
   if (!inside) {
     return core_->Answer(std::move(done), MakeError(Code::kCancelled, "the store has stopped"));
   }
+  if (!pin) {
+    return core_->Answer(std::move(done), MakeError(Code::kCorrupt, "the block has been dropped"));
+  }
   auto op =
       std::make_unique<ReadOp>(core_, committer_, std::move(inside), std::move(pin), offset, into);
   Status status = Prepare(*op);

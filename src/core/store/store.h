@@ -145,9 +145,9 @@ class Store {
   // The same through DiskIo; `into` lives until `done`, which runs on a DiskIo thread. kCancelled:
   // the store has stopped. After any other error Pin does not offer the block again at once, so
   // that whoever fetches it and asks again makes progress. It has been dropped (kCorrupt: lost or
-  // damaged; kIo: the disk can't read it), or the whole object is withheld for kWithheld, as its
-  // file can't be used at present (no descriptor, no permission, a full queue): then it is kept,
-  // its blocks count as present, and writes of them end with kNoSpace.
+  // damaged, or the pin is empty; kIo: the disk can't read it), or the whole object is withheld for
+  // kWithheld, as its file can't be used at present (no descriptor, no permission, a full queue):
+  // then it is kept, its blocks count as present, and writes of them end with kNoSpace.
   virtual void Read(BlockPin pin, uint64_t offset, std::span<std::byte> into, IoDone done) = 0;
 
   // Keeps a whole block: `bytes` holds exactly the block's length, immutable from now on. Evicts

@@ -5,6 +5,7 @@
 
 #include <csignal>
 
+#include "core/store/index_vet.h"
 #include "core/store/store_fixture.h"
 
 namespace dartfs::core {
@@ -181,6 +182,24 @@ TEST_F(StoreIndexDamageTest, AStartThatFailsIsNoDeath) {
     Stop();
   }
   EXPECT_FALSE(std::filesystem::exists(options_.dir + "/index.bad-1"));
+}
+
+TEST_F(StoreIndexDamageTest, ASlowDiskIsNoDamage) {
+  Fill();
+  Stop();
+  const std::string dir = options_.dir + "/index";
+  IndexVetOptions late = {.dir = dir, .copy_dir = dir + ".new"};
+  late.map_bytes = options_.index_map_bytes;
+  late.deadline = Duration::zero();
+  ASSERT_TRUE(RemoveIndexSeal(dir));
+  const auto unchecked = VetIndex(late);
+  ASSERT_TRUE(unchecked);
+  EXPECT_EQ(unchecked->action, IndexVerdict::Action::kUse);
+  EXPECT_FALSE(unchecked->reason.empty());
+  late.always_copy = true;
+  const auto uncopied = VetIndex(late);
+  ASSERT_FALSE(uncopied);
+  EXPECT_EQ(uncopied.error().code, Code::kDeadlineExceeded);
 }
 
 TEST_F(StoreIndexDamageTest, ACopyThatCannotBeWrittenLeavesTheIndex) {

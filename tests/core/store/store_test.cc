@@ -21,6 +21,16 @@ TEST_F(StoreTest, AnEmptyStoreHasNothing) {
   EXPECT_EQ(store_->Stats().used_bytes, 0U);
 }
 
+TEST_F(StoreTest, AnEmptyPinReadsAsADroppedBlock) {
+  Start();
+  const auto a = Object("a", kBlock);
+  std::vector<std::byte> into(10);
+  const Status read =
+      Await([&](IoDone done) { store_->Read(store_->Pin(a.object, 0), 0, into, std::move(done)); });
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().code, Code::kCorrupt);
+}
+
 TEST_F(StoreTest, WhatIsPutComesBack) {
   Start();
   const auto a = Object("a", 10 * kBlock + 12'345);
