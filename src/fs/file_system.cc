@@ -160,7 +160,7 @@ void FileSystem::Open(NodeId id, Reply<OpenedFile> reply) {
           return void(reply.Send(MakeError(Code::kStale, "there is another version now")));
         }
         const core::Url url = found->url ? *found->url : found->object->facts().url;
-        const auto replaced = node->Refresh(found->object, Now() + FreshFor(*found->object, url));
+        nodes_.Refresh(*node, found->object, Now() + FreshFor(*found->object, url));
         FinishOpen(node, std::move(found->object), std::move(reply));
       });
 }

@@ -137,6 +137,18 @@ core::Result<std::shared_ptr<Node>> NodeTable::Remember(const std::shared_ptr<No
   return node;
 }
 
+void NodeTable::Refresh(const Node& node, std::shared_ptr<core::Object> object,
+                        core::TimePoint fresh_until) {
+  std::shared_ptr<core::Object> replaced, let_go;  // outside the lock
+  core::MutexLock lock(mu_);
+  const NodeId id = node.facts().id;
+  const auto found = nodes_.find(id);
+  if (found == nodes_.end()) return;
+  Node& known = *found->second.node;
+  if (!known.object()) let_go = HoldObject(id);
+  replaced = known.Refresh(std::move(object), fresh_until);
+}
+
 // A node without a version of its own keeps its object: its tag is the object's address.
 std::shared_ptr<core::Object> NodeTable::HoldObject(NodeId id) {
   if (nodes_.at(id).node->facts().tag.front() == kInstanceMark) return nullptr;

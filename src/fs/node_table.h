@@ -45,9 +45,6 @@ class Node {
   // may be opened without asking for the current version.
   std::shared_ptr<core::Object> object() const EXCLUDES(mu_);
   core::TimePoint fresh_until() const EXCLUDES(mu_);
-  // Returns what the node held before, so that it goes outside the caller's locks.
-  [[nodiscard]] std::shared_ptr<core::Object> Refresh(std::shared_ptr<core::Object> object,
-                                                      core::TimePoint fresh_until) EXCLUDES(mu_);
 
   // Directories: true for the second look at one of its names since the listing was shown (once a
   // listing, and only within half a minute of it): somebody walks over the entries.
@@ -55,6 +52,12 @@ class Node {
   void NoteListed(core::TimePoint now) EXCLUDES(mu_);
 
  private:
+  friend class NodeTable;  // which bounds how many nodes hold objects
+
+  // Returns what the node held before, so that it goes outside the caller's locks.
+  [[nodiscard]] std::shared_ptr<core::Object> Refresh(std::shared_ptr<core::Object> object,
+                                                      core::TimePoint fresh_until) EXCLUDES(mu_);
+
   const Facts facts_;
   mutable core::Mutex mu_;  // leaf
   std::shared_ptr<core::Object> object_ GUARDED_BY(mu_);
@@ -92,6 +95,9 @@ class NodeTable {
   // kBusy when the table is full.
   core::Result<std::shared_ptr<Node>> Remember(const std::shared_ptr<Node>& parent,
                                                std::string_view name, NodeInit init) EXCLUDES(mu_);
+  // The node's version as the engine has it now. Nothing happens to a node that is forgotten.
+  void Refresh(const Node& node, std::shared_ptr<core::Object> object, core::TimePoint fresh_until)
+      EXCLUDES(mu_);
   // Takes back `lookups` of the kernel's; at zero the node goes. The root stays.
   void Forget(NodeId id, uint64_t lookups) EXCLUDES(mu_);
 

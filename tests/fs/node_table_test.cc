@@ -141,6 +141,29 @@ TEST_F(NodeTableTest, OldestObjectsAreLetGo) {
   EXPECT_FALSE(nodes[2]->object());
 }
 
+TEST_F(NodeTableTest, RefreshedObjectsCountAmongThoseHeld) {
+  std::vector<std::shared_ptr<Node>> nodes;
+  for (int i = 0; i < 6; ++i) {
+    const std::string name = "f" + std::to_string(i);
+    nodes.push_back(RememberFile(name, File(name)));
+  }
+  const core::TimePoint later(std::chrono::seconds(9));
+  table_.Refresh(*nodes[0], File("f0"), later);
+  EXPECT_TRUE(nodes[0]->object());
+  EXPECT_EQ(nodes[0]->fresh_until(), later);
+  EXPECT_FALSE(nodes[2]->object()) << "the oldest of the four lets go";
+  for (int i = 0; i < 10; ++i) table_.Refresh(*nodes[0], File("f0"), later);
+  EXPECT_TRUE(nodes[3]->object()) << "counted once";
+}
+
+TEST_F(NodeTableTest, AForgottenNodeIsNotRefreshed) {
+  const auto node = RememberFile("f", File("f"));
+  const auto object = node->object();
+  table_.Forget(node->facts().id, 1);
+  table_.Refresh(*node, File("f"), {});
+  EXPECT_EQ(node->object(), object);
+}
+
 TEST_F(NodeTableTest, UnversionedObjectsAreKept) {
   const auto node = RememberFile("u", File("u", "", true));
   for (int i = 0; i < 10; ++i) RememberFile("f" + std::to_string(i), File("f" + std::to_string(i)));
