@@ -142,7 +142,7 @@ int Serve(StartReport report, const Options& options, const CommandLine& command
 
 int Mount(const Options& options, const CommandLine& command) {
   if (options.foreground) return Serve(StartReport::Foreground(), options, command);
-  Result<StartReport> report = StartReport::Background();
+  Result<StartReport> report = StartReport::Background(options.cache_dir);
   if (!report) {
     PrintError(report.error().context);
     return kExitSystem;

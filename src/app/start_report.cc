@@ -13,15 +13,12 @@
 #include <cstdio>
 #include <string_view>
 
-#include "core/base/time.h"
+#include "core/base/text.h"
 
 namespace dartfs::app {
 namespace {
 
 using core::UniqueFd;
-
-// A start waits for the local disk alone; one that takes longer hangs.
-constexpr core::Duration kStartDeadline = std::chrono::seconds(120);
 
 void WriteAll(int fd, std::string_view text) {
   while (!text.empty()) {
@@ -33,8 +30,7 @@ void WriteAll(int fd, std::string_view text) {
 }
 
 // All that the child writes until it closes the pipe; false when the deadline passed first.
-bool ReadReport(int fd, std::string& report) {
-  const core::TimePoint deadline = core::RealClock().Now() + kStartDeadline;
+bool ReadReport(int fd, core::TimePoint deadline, std::string& report) {
   std::array<char, 1024> buffer;
   while (true) {
     const int64_t left_ms = core::ToMillis(deadline - core::RealClock().Now());
@@ -48,12 +44,22 @@ bool ReadReport(int fd, std::string& report) {
   }
 }
 
+std::string TookTooLong(const std::string& cache_dir, core::Duration deadline) {
+  const std::string dir = core::EscapeForeign(cache_dir);
+  return "not mounted: after " + std::to_string(core::ToMillis(deadline) / 1000) +
+         " seconds the index of the cache in " + dir +
+         " was still being opened and checked, so its disk hangs or is very slow. Look at the "
+         "kernel's log (dmesg) and try again; or give the mount a cache directory on another disk "
+         "(--cache-dir DIR, -o cache_dir=DIR)";
+}
+
 // The parent's part: a report is "<exit code> <text>".
-[[noreturn]] void WaitAsParent(UniqueFd pipe, pid_t child) {
+[[noreturn]] void WaitAsParent(UniqueFd pipe, pid_t child, const std::string& cache_dir,
+                               core::Duration deadline) {
   std::string report;
-  if (!ReadReport(pipe.get(), report)) {
+  if (!ReadReport(pipe.get(), core::RealClock().Now() + deadline, report)) {
     kill(child, SIGKILL);
-    PrintError("no sign of the mount within two minutes; given up");
+    PrintError(TookTooLong(cache_dir, deadline));
     _exit(kExitMount);
   }
   int code = kExitMount;
@@ -82,7 +88,8 @@ void PrintError(const std::string& text) {
   WriteAll(STDERR_FILENO, line);
 }
 
-core::Result<StartReport> StartReport::Background() {
+core::Result<StartReport> StartReport::Background(const std::string& cache_dir,
+                                                  core::Duration deadline) {
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC) != 0) return core::ErrnoError(errno, "pipe");
   UniqueFd reading(ends[0]);
@@ -92,7 +99,7 @@ core::Result<StartReport> StartReport::Background() {
   if (child < 0) return core::ErrnoError(errno, "fork");
   if (child > 0) {
     writing.Reset();
-    WaitAsParent(std::move(reading), child);
+    WaitAsParent(std::move(reading), child, cache_dir, deadline);
   }
   return StartReport(std::move(writing), true);
 }

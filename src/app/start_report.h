@@ -8,6 +8,7 @@
 #include <string>
 
 #include "core/base/result.h"
+#include "core/base/time.h"
 #include "core/base/unique_fd.h"
 
 namespace dartfs::app {
@@ -23,8 +24,12 @@ enum ExitCode : int {
 class StartReport {
  public:
   static StartReport Foreground() { return StartReport(core::UniqueFd(), false); }
-  // Returns in the child alone. kIo: no pipe or no process.
-  static core::Result<StartReport> Background();
+  // A start waits for the local disk alone; one that takes longer hangs.
+  static constexpr core::Duration kDeadline = std::chrono::seconds(120);
+  // Returns in the child alone. After the deadline the parent kills the child and says that
+  // `cache_dir` is what it waited for. kIo: no pipe or no process.
+  static core::Result<StartReport> Background(const std::string& cache_dir,
+                                              core::Duration deadline = kDeadline);
 
   // The start went well: in the background the terminal is left (own session, stdio on /dev/null).
   void Ready();
