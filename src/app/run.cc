@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "app/argv.h"
+#include "app/limits.h"
 #include "app/logging.h"
 #include "app/node.h"
 #include "app/options.h"
@@ -125,6 +126,7 @@ int Serve(StartReport report, const Options& options, const CommandLine& command
     return static_cast<int>(code);
   };
   if (const Status log = SetUpLog(options); !log) return fail(kExitUsage, log.error());
+  RaiseOpenFilesLimit();
   Result<Signals> signals = Signals::Create();
   if (!signals) return fail(kExitSystem, signals.error());
   Result<std::unique_ptr<Node>> node = Node::Start(options);

@@ -1,6 +1,7 @@
 """How the program starts and ends: mount(8), fstab, signals, exit codes, what it says."""
 
 import os
+import resource
 import signal
 
 import trees
@@ -58,6 +59,14 @@ class Starting(StartCase):
         self.assertEqual(self.server.requests(), 0)
         other.stop()
         node.stop()
+
+    def test_as_many_open_files_as_the_system_grants(self):
+        node = self.node(self.server.url(), start=False)
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        node.start()
+        self.assertEqual(resource.prlimit(node.pid, resource.RLIMIT_NOFILE), (hard, hard))
 
     def test_a_busy_mount_is_left_behind_by_nobody(self):
         """SIGTERM with an open file: unmounted all the same, and the node ends."""
