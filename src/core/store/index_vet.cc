@@ -172,6 +172,7 @@ Result<IndexVerdict> VetIndex(const IndexVetOptions& options) {
   if (seal == SealState::kDiffers) return Salvage(options, "it changed since the last clean stop");
   End end = End::kDone;
   TRY_ASSIGN(const IndexWalkReport report, WalkInChild(options, &end));
+  if (report.sound) return IndexVerdict{.records = report.records, .reason = ""};
   if (end == End::kLate && !report.walked && report.bad_records == 0) {
     return IndexVerdict{.records = report.records, .reason = "too slow a disk to check it whole"};
   }
@@ -179,7 +180,6 @@ Result<IndexVerdict> VetIndex(const IndexVetOptions& options) {
     if (report.copied_records > 0) return UseCopy(report, "damaged pages; read only in part");
     return Salvage(options, "damaged pages");
   }
-  if (report.sound) return IndexVerdict{.records = report.records, .reason = ""};
   if (!report.copied || report.copied_records == 0) {
     return SetAside("damaged, and nothing of it could be copied");
   }

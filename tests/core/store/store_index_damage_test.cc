@@ -192,14 +192,12 @@ TEST_F(StoreIndexDamageTest, ASlowDiskIsNoDamage) {
   late.map_bytes = options_.index_map_bytes;
   late.deadline = Duration::zero();
   ASSERT_TRUE(RemoveIndexSeal(dir));
-  const auto unchecked = VetIndex(late);
-  ASSERT_TRUE(unchecked);
-  EXPECT_EQ(unchecked->action, IndexVerdict::Action::kUse);
-  EXPECT_FALSE(unchecked->reason.empty());
-  late.always_copy = true;
-  const auto uncopied = VetIndex(late);
-  ASSERT_FALSE(uncopied);
-  EXPECT_EQ(uncopied.error().code, Code::kDeadlineExceeded);
+  for (int i = 0; i < 5; ++i) {  // killed sooner or later
+    const auto verdict = VetIndex(late);
+    ASSERT_TRUE(verdict) << verdict.error().ToString();
+    EXPECT_EQ(verdict->action, IndexVerdict::Action::kUse);
+    late.deadline += std::chrono::milliseconds(1);
+  }
 }
 
 TEST_F(StoreIndexDamageTest, ACopyThatCannotBeWrittenLeavesTheIndex) {
