@@ -64,7 +64,9 @@ core::Result<std::string> AskNode(const std::string& socket_path, const std::str
     } else if (got < 0 && errno == EAGAIN) {
       TRY(WaitFor(fd.get(), POLLIN, deadline));
     } else if (got == 0 || errno != EINTR) {
-      return MakeError(Code::kBadResponse, "the node closed the connection without an answer");
+      return MakeError(Code::kBadResponse,
+                       "the node closed the connection without an answer: it may be ending, or the "
+                       "disk of its cache may hang (its log says)");
     }
   }
   return MakeError(Code::kTooLarge, "the node's answer is too long");

@@ -9,13 +9,16 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <memory>
 #include <optional>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "app/unix_socket.h"
 #include "core/base/log.h"
+#include "core/base/mutex.h"
 #include "core/base/thread.h"
 #include "core/base/unique_fd.h"
 
@@ -25,34 +28,75 @@ namespace {
 using core::TimePoint;
 using core::UniqueFd;
 
-// A connection: reads one line, then writes one line, then is over. The server's thread only.
+// A connection: reads one line, waits for the answer, writes it, and is over. The server's thread
+// only.
 struct Client {
+  enum class Stage { kReading, kWaiting, kWriting, kOver };
   UniqueFd fd;
+  uint64_t id = 0;
   TimePoint deadline;
+  Stage stage = Stage::kReading;
   std::string request;
-  std::string answer;  // from here on it is written
+  std::string answer;
   size_t written = 0;
-  bool answering = false;
-  bool over = false;
+
+  short events() const {
+    if (stage == Stage::kReading) return POLLIN;
+    return stage == Stage::kWriting ? POLLOUT : short{0};  // what waits hears of a hang-up alone
+  }
+};
+
+// Answers on their way to the server's thread, and its bell. Thread-safe; outlives the server where
+// an answer comes late.
+class Mailbox {
+ public:
+  struct Letter {
+    uint64_t client = 0;
+    std::string answer;
+  };
+  explicit Mailbox(UniqueFd bell) : bell_(std::move(bell)) {}
+
+  int bell() const { return bell_.get(); }
+  void Ring() const {
+    const uint64_t one = 1;
+    // An eventfd refuses only at its maximum, which is as good as rung.
+    [[maybe_unused]] const ssize_t told = write(bell_.get(), &one, sizeof one);
+  }
+  void Put(Letter letter) {
+    {
+      core::MutexLock lock(mu_);
+      letters_.push_back(std::move(letter));
+    }
+    Ring();
+  }
+  std::vector<Letter> Take() {
+    uint64_t rings = 0;
+    [[maybe_unused]] const ssize_t heard = read(bell_.get(), &rings, sizeof rings);
+    core::MutexLock lock(mu_);
+    return std::exchange(letters_, {});
+  }
+
+ private:
+  const UniqueFd bell_;
+  core::Mutex mu_;  // leaf
+  std::vector<Letter> letters_ GUARDED_BY(mu_);
 };
 
 class ControlServerImpl final : public ControlServer {
  public:
   ControlServerImpl(ControlServerOptions options, ControlHandler handler, UniqueFd listener,
-                    UniqueFd wake)
+                    UniqueFd bell)
       : options_(std::move(options)),
         handler_(std::move(handler)),
         listener_(std::move(listener)),
-        wake_(std::move(wake)),
+        mailbox_(std::make_shared<Mailbox>(std::move(bell))),
         thread_(core::StartThread("control", [this] { Run(); })) {}
   ~ControlServerImpl() override { Stop(); }
 
   void Stop() override {
     if (!thread_.joinable()) return;
     stopping_.store(true, std::memory_order_release);
-    const uint64_t one = 1;
-    // An eventfd refuses only at its maximum, which is as good as woken.
-    [[maybe_unused]] const ssize_t told = write(wake_.get(), &one, sizeof one);
+    mailbox_->Ring();
     thread_.join();
     clients_.clear();
     listener_.Reset();
@@ -64,11 +108,10 @@ class ControlServerImpl final : public ControlServer {
     while (!stopping_.load(std::memory_order_acquire)) {
       const bool accepting = accept_from_ <= core::RealClock().Now();
       std::vector<pollfd> polled = {
-          {wake_.get(), POLLIN, 0},
+          {mailbox_->bell(), POLLIN, 0},
           {listener_.get(), static_cast<short>(accepting ? POLLIN : 0), 0}};
       for (const Client& client : clients_) {
-        polled.push_back(
-            {client.fd.get(), static_cast<short>(client.answering ? POLLOUT : POLLIN), 0});
+        polled.push_back({client.fd.get(), client.events(), 0});
       }
       if (poll(polled.data(), polled.size(), PollTimeoutMs()) < 0 && errno != EINTR) {
         LOG_ERROR("control socket: poll: errno {}; dartfsctl has no answer from now on", errno);
@@ -77,8 +120,11 @@ class ControlServerImpl final : public ControlServer {
       for (size_t i = 0; i < clients_.size(); ++i) {
         if (polled[i + 2].revents != 0) Advance(clients_[i]);
       }
+      if (polled[0].revents != 0) Deliver();
       const TimePoint now = core::RealClock().Now();
-      std::erase_if(clients_, [now](const Client& c) { return c.over || c.deadline <= now; });
+      std::erase_if(clients_, [now](const Client& c) {
+        return c.stage == Client::Stage::kOver || c.deadline <= now;
+      });
       if (polled[1].revents != 0) Accept();
     }
   }
@@ -111,13 +157,44 @@ class ControlServerImpl final : public ControlServer {
     }
     Client client;
     client.fd = std::move(fd);
+    client.id = ++last_id_;
     client.deadline = core::RealClock().Now() + options_.client_deadline;
     clients_.push_back(std::move(client));
   }
 
+  // A client that has gone gets no answer.
+  void Deliver() {
+    for (Mailbox::Letter& letter : mailbox_->Take()) {
+      const auto found = std::find_if(clients_.begin(), clients_.end(), [&letter](const Client& c) {
+        return c.id == letter.client && c.stage == Client::Stage::kWaiting;
+      });
+      if (found == clients_.end()) continue;
+      found->answer = std::move(letter.answer) + "\n";
+      found->stage = Client::Stage::kWriting;
+      WriteAnswer(*found);
+    }
+  }
+
   void Advance(Client& client) {
-    if (!client.answering) ReadRequest(client);
-    if (client.answering) WriteAnswer(client);
+    switch (client.stage) {
+      case Client::Stage::kReading:
+        return ReadRequest(client);
+      case Client::Stage::kWaiting:
+        client.stage = Client::Stage::kOver;
+        return;
+      case Client::Stage::kWriting:
+        return WriteAnswer(client);
+      case Client::Stage::kOver:
+        return;
+    }
+  }
+
+  void Ask(Client& client, size_t end) {
+    client.stage = Client::Stage::kWaiting;
+    client.request.resize(std::min(end, client.request.size()));
+    handler_(std::move(client.request), [mailbox = mailbox_, id = client.id](std::string line) {
+      mailbox->Put({id, std::move(line)});
+    });
   }
 
   void ReadRequest(Client& client) {
@@ -129,12 +206,10 @@ class ControlServerImpl final : public ControlServer {
       if (got > 0) client.request.append(buffer.data(), static_cast<size_t>(got));
       const size_t end = client.request.find('\n');
       if (end != std::string::npos || (got == 0 && !client.request.empty())) {
-        client.answer = handler_(std::string_view(client.request).substr(0, end)) + "\n";
-        client.answering = true;
-        return;
+        return Ask(client, end);
       }
       if (got <= 0 || client.request.size() > options_.max_request_bytes) {
-        client.over = true;
+        client.stage = Client::Stage::kOver;
         return;
       }
     }
@@ -149,15 +224,16 @@ class ControlServerImpl final : public ControlServer {
       if (sent < 0) break;
       client.written += static_cast<size_t>(sent);
     }
-    client.over = true;
+    client.stage = Client::Stage::kOver;
   }
 
   const ControlServerOptions options_;
   const ControlHandler handler_;
   UniqueFd listener_;
-  const UniqueFd wake_;
+  const std::shared_ptr<Mailbox> mailbox_;
   std::atomic<bool> stopping_{false};
   TimePoint accept_from_{};      // the server's thread
+  uint64_t last_id_ = 0;         // the server's thread
   std::vector<Client> clients_;  // the server's thread; Stop after it is joined
   std::thread thread_;           // last: it uses all of the above
 };
@@ -167,10 +243,10 @@ class ControlServerImpl final : public ControlServer {
 core::Result<std::unique_ptr<ControlServer>> ControlServer::Create(ControlServerOptions options,
                                                                    ControlHandler handler) {
   TRY_ASSIGN(UniqueFd listener, ListenUnix(options.path));
-  UniqueFd wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!wake.valid()) return core::ErrnoError(errno, "eventfd");
+  UniqueFd bell(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!bell.valid()) return core::ErrnoError(errno, "eventfd");
   return std::unique_ptr<ControlServer>(std::make_unique<ControlServerImpl>(
-      std::move(options), std::move(handler), std::move(listener), std::move(wake)));
+      std::move(options), std::move(handler), std::move(listener), std::move(bell)));
 }
 
 }  // namespace dartfs::app

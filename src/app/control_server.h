@@ -1,8 +1,9 @@
 // ControlServer: answers one-line requests on the cache directory's Unix socket (CONTROL.md).
 //
 // One named thread serves all clients with poll and calls the handler; neither ever waits for one
-// client: a request or an answer that takes longer than the deadline, or a request longer than the
-// limit, ends that client's connection. Owned by the node; stopped before what the handler uses.
+// client: a request, the finding of an answer or its reading that takes longer than the deadline,
+// or a request longer than the limit, ends that client's connection. Owned by the node; stopped
+// before what the handler uses.
 #pragma once
 
 #include <sys/types.h>
@@ -11,16 +12,20 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <string_view>
 
 #include "core/base/result.h"
 #include "core/base/time.h"
+#include "core/base/unique_function.h"
 
 namespace dartfs::app {
 
-// One request line, without its newline, to one answer line, without its newline. Runs on the
-// server's thread; must not block.
-using ControlHandler = std::function<std::string(std::string_view request)>;
+// Takes the answer to one request: a line without its newline. Any thread, also after the server
+// has stopped; at most once.
+using ControlAnswer = core::UniqueFunction<void(std::string line)>;
+
+// Gets one request line, without its newline. Runs on the server's thread and must not block; what
+// takes time answers later.
+using ControlHandler = std::function<void(std::string request, ControlAnswer answer)>;
 
 struct ControlServerOptions {
   std::string path = {};

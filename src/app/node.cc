@@ -73,6 +73,7 @@ class NodeImpl final : public Node {
   std::unique_ptr<fs::Mount> mount_;
   std::thread mount_watch_;
   ControlDispatch dispatch_;
+  std::unique_ptr<core::Scheduler> explain_worker_;
   std::unique_ptr<ControlServer> control_;
 };
 
@@ -157,15 +158,19 @@ Status NodeImpl::StartMount() {
 Status NodeImpl::StartControl() {
   dispatch_.Add("status",
                 [this](const json&) -> Result<json> { return StatusReport(Facts(), *engine_); });
-  dispatch_.Add("explain", [this](const json& request) -> Result<json> {
+  // Looks into the cache's index: on a disk that hangs, `status` answers all the same.
+  explain_worker_ = core::MakeThreadScheduler("explain", 1, core::RealClock());
+  const auto explain = [this](const json& request) -> Result<json> {
     TRY_ASSIGN(const core::Url url, ExplainedUrl(request));
     return ExplainReport(url, *engine_);
-  });
+  };
+  dispatch_.AddBlocking("explain", explain, *explain_worker_);
   ControlServerOptions control;
   control.path = options_.cache_dir + "/control";
   control.allowed_uid = geteuid();
-  TRY_ASSIGN(control_, ControlServer::Create(control, [this](std::string_view line) {
-               return dispatch_.Handle(line);
+  TRY_ASSIGN(control_,
+             ControlServer::Create(control, [this](const std::string& line, ControlAnswer answer) {
+               dispatch_.Handle(line, std::move(answer));
              }));
   return {};
 }
@@ -193,6 +198,8 @@ void NodeImpl::Stop() {
   if (control_ != nullptr) control_->Stop();
   if (mount_ != nullptr) mount_->Stop();
   if (mount_watch_.joinable()) mount_watch_.join();
+  // After the mount, whose end need not wait for a disk that hangs.
+  explain_worker_.reset();
   if (mount_ != nullptr) names_->Stop();
   if (engine_ != nullptr) engine_->Stop();
   if (http_ != nullptr) http_->Stop();

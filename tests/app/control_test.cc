@@ -6,12 +6,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <functional>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
 
 #include "app/control_client.h"
 #include "app/control_dispatch.h"
 #include "app/control_server.h"
 #include "app/unix_socket.h"
+#include "core/base/mutex.h"
+#include "fake/manual_scheduler.h"
 
 namespace dartfs::app {
 namespace {
@@ -30,12 +37,19 @@ ControlDispatch EchoDispatch() {
   return dispatch;
 }
 
+// What is answered on the stack of Handle; "" when nothing is.
+std::string Answer(const ControlDispatch& dispatch, const std::string& line) {
+  auto answered = std::make_shared<std::string>();
+  dispatch.Handle(line, [answered](std::string answer) { *answered = std::move(answer); });
+  return *answered;
+}
+
 TEST(ControlDispatch, Answers) {
   const ControlDispatch dispatch = EchoDispatch();
-  const json good = json::parse(dispatch.Handle(R"({"verb":"echo","path":"/x"})"));
+  const json good = json::parse(Answer(dispatch, R"({"verb":"echo","path":"/x"})"));
   EXPECT_EQ(good["ok"], true);
   EXPECT_EQ(good["result"]["path"], "/x");
-  const json failed = json::parse(dispatch.Handle(R"({"verb":"fail"})"));
+  const json failed = json::parse(Answer(dispatch, R"({"verb":"fail"})"));
   EXPECT_EQ(failed["ok"], false);
   EXPECT_EQ(failed["error"]["code"], "not_found");
   EXPECT_EQ(failed["error"]["message"], "no such thing");
@@ -55,12 +69,47 @@ TEST(ControlDispatch, WhateverComesTheAnswerIsOneLineOfJson) {
                                    R"({"verb":"a\nb"})",
                                    deep};
   for (const std::string_view row : rows) {
-    const std::string answer = dispatch.Handle(row);
+    const std::string answer = Answer(dispatch, std::string(row));
     const json parsed = json::parse(answer, nullptr, false);
     ASSERT_TRUE(parsed.is_object()) << row.substr(0, 40);
     EXPECT_EQ(parsed["ok"], false) << row.substr(0, 40);
     EXPECT_EQ(answer.find('\n'), std::string::npos);
   }
+}
+
+TEST(ControlDispatch, VerbsThatBlockAreAnsweredByTheirWorker) {
+  core::ManualScheduler worker;
+  ControlDispatch dispatch = EchoDispatch();
+  int asked = 0;
+  dispatch.AddBlocking(
+      "slow",
+      [&asked](const json&) -> core::Result<json> {
+        ++asked;
+        return json(7);
+      },
+      worker);
+  std::vector<json> answers;
+  const auto ask = [&] {
+    dispatch.Handle(R"({"verb":"slow"})",
+                    [&](const std::string& line) { answers.push_back(json::parse(line)); });
+  };
+  ask();
+  EXPECT_EQ(asked, 0);
+  EXPECT_EQ(json::parse(Answer(dispatch, R"({"verb":"echo"})"))["ok"], true);
+  worker.RunReady();
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_EQ(answers[0]["result"], 7);
+
+  // A disk that hangs: so many may wait, others are told.
+  answers.clear();
+  for (int i = 0; i < 40; ++i) ask();
+  ASSERT_EQ(answers.size(), 8u);
+  EXPECT_EQ(answers[0]["error"]["code"], "busy");
+  worker.RunReady();
+  EXPECT_EQ(answers.size(), 40u);
+  ask();
+  worker.RunReady();
+  EXPECT_EQ(answers.back()["result"], 7);
 }
 
 class ControlServerTest : public testing::Test {
@@ -75,10 +124,15 @@ class ControlServerTest : public testing::Test {
   }
 
   std::string Path() const { return dir_ + "/control"; }
-  void Start(ControlServerOptions options = {}, ControlHandler handler = nullptr) {
+  using Sync = std::function<std::string(const std::string&)>;
+  void Start(ControlServerOptions options = {}, Sync handler = nullptr) {
+    if (!handler) handler = [](const std::string& line) { return "got " + line; };
+    StartLater(options,
+               [handler](const std::string& line, ControlAnswer answer) { answer(handler(line)); });
+  }
+  void StartLater(ControlServerOptions options, ControlHandler handler) {
     options.path = Path();
     options.allowed_uid = getuid();
-    if (!handler) handler = [](std::string_view line) { return "got " + std::string(line); };
     auto made = ControlServer::Create(options, std::move(handler));
     ASSERT_TRUE(made) << made.error().ToString();
     server_ = std::move(*made);
@@ -110,7 +164,7 @@ TEST_F(ControlServerTest, AnswersOneAfterAnother) {
 
 TEST_F(ControlServerTest, LargeAnswersArriveWhole) {
   const std::string large(size_t{5} << 20, 'x');
-  Start({}, [&large](std::string_view) { return large; });
+  Start({}, [&large](const std::string&) { return large; });
   EXPECT_EQ(Ask("a"), large);
 }
 
@@ -132,7 +186,7 @@ TEST_F(ControlServerTest, ASilentClientIsDroppedAndHoldsUpNobody) {
 TEST_F(ControlServerTest, AClientThatReadsNothingIsDropped) {
   const std::string large(size_t{5} << 20, 'x');
   Start({.client_deadline = milliseconds(200)},
-        [&large](std::string_view line) { return line == "small" ? std::string("ok") : large; });
+        [&large](const std::string& line) { return line == "small" ? std::string("ok") : large; });
   auto stuck = ConnectUnix(Path());
   ASSERT_TRUE(stuck);
   ASSERT_EQ(send(stuck->get(), "a\n", 2, 0), 2);
@@ -145,6 +199,68 @@ TEST_F(ControlServerTest, AClientThatReadsNothingIsDropped) {
   ssize_t got = 0;
   while ((got = recv(stuck->get(), buffer.data(), buffer.size(), 0)) > 0) total += size_t(got);
   EXPECT_LT(total, large.size());
+}
+
+// Answers "later" when it is told to.
+class LateAnswers {
+ public:
+  ControlHandler Handler() {
+    return [this](const std::string& line, ControlAnswer answer) {
+      if (line != "later") return answer("got " + line);
+      core::MutexLock lock(mu_);
+      waiting_.push_back(std::move(answer));
+      came_.NotifyAll();
+    };
+  }
+  // Waits for one that has been asked; nullptr after ten seconds.
+  ControlAnswer Take() {
+    core::MutexLock lock(mu_);
+    while (waiting_.empty() && came_.WaitFor(mu_, seconds(10))) {
+    }
+    if (waiting_.empty()) return nullptr;
+    ControlAnswer answer = std::move(waiting_.back());
+    waiting_.pop_back();
+    return answer;
+  }
+
+ private:
+  core::Mutex mu_;
+  core::CondVar came_;
+  std::vector<ControlAnswer> waiting_ GUARDED_BY(mu_);
+};
+
+TEST_F(ControlServerTest, AnAnswerThatTakesLongHoldsUpNobody) {
+  LateAnswers late;
+  StartLater({}, late.Handler());
+  std::string slow;
+  std::thread client([&] { slow = Ask("later"); });
+  ControlAnswer answer = late.Take();
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(Ask("b"), "got b");
+  answer("at last");
+  client.join();
+  EXPECT_EQ(slow, "at last");
+}
+
+TEST_F(ControlServerTest, AnAnswerThatComesTooLateIsDropped) {
+  LateAnswers late;
+  StartLater({.client_deadline = milliseconds(100)}, late.Handler());
+  auto client = ConnectUnix(Path());
+  ASSERT_TRUE(client);
+  ASSERT_EQ(send(client->get(), "later\n", 6, 0), 6);
+  EXPECT_TRUE(Closes(client->get()));
+  ControlAnswer answer = late.Take();
+  ASSERT_TRUE(answer);
+  answer("nobody listens");
+  EXPECT_EQ(Ask("b"), "got b");
+
+  auto gone = ConnectUnix(Path());
+  ASSERT_EQ(send(gone->get(), "later\n", 6, 0), 6);
+  ControlAnswer never = late.Take();
+  gone->Reset();
+  EXPECT_EQ(Ask("c"), "got c");
+  server_->Stop();
+  never("the server has gone");
 }
 
 TEST_F(ControlServerTest, ARequestWithoutEndIsRefused) {
