@@ -34,8 +34,10 @@ struct FreeDeleter {
 
 Result<std::string> RealPath(const std::string& path) {
   const std::unique_ptr<char, FreeDeleter> real(realpath(path.c_str(), nullptr));
-  if (!real) return ErrnoError(errno, EscapeForeign(path));
-  return std::string(real.get());
+  if (real) return std::string(real.get());
+  const int error = errno;
+  const char* const hint = error == ENOENT ? " (a mountpoint has to exist: create it first)" : "";
+  return ErrnoError(error, EscapeForeign(path) + hint);
 }
 
 // The last component is not followed: what is mounted there may be dead.
@@ -137,7 +139,9 @@ Result<core::UniqueFd> MountFuse(const FuseMountOptions& options) {
   if (options.noexec) flags |= MS_NOEXEC;
   if (mount(options.source.c_str(), options.mountpoint.c_str(), kFsType, flags, data.c_str()) !=
       0) {
-    return ErrnoError(errno, "mounting on " + EscapeForeign(options.mountpoint));
+    const int error = errno;
+    const char* const hint = error == EPERM ? " (in a container it takes CAP_SYS_ADMIN)" : "";
+    return ErrnoError(error, "mounting on " + EscapeForeign(options.mountpoint) + hint);
   }
   return device;
 }

@@ -124,10 +124,14 @@ core::Result<std::unique_ptr<FuseSession>> FuseSession::Create(Options options, 
                                  ? options.mountpoint
                                  : "/dev/fd/" + std::to_string(options.device.get());
   if (fuse_session_mount(impl->session.get(), target.c_str()) != 0) {
-    return core::MakeError(core::Code::kIo, "fusermount3 could not mount; see its message above");
+    return core::MakeError(
+        core::Code::kIo,
+        "fusermount3 could not mount; its message above says why (it comes with the package fuse3; "
+        "for allow_other, /etc/fuse.conf must have user_allow_other)");
   }
   static_cast<void>(options.device.Release());  // the session closes it
   if (!InstallFuseIo(impl->session.get())) {
+    if (impl->mounted_by_libfuse) fuse_session_unmount(impl->session.get());
     return core::MakeError(core::Code::kInternal, "libfuse does not take the device over");
   }
   impl->loop = core::StartThread(
@@ -150,7 +154,9 @@ core::Status FuseSession::WaitReady(core::Duration timeout) {
       return core::MakeError(core::Code::kIo, "the kernel ended the connection at once");
     }
   }
-  return core::MakeError(core::Code::kDeadlineExceeded, "the kernel does not begin to talk");
+  return core::MakeError(core::Code::kDeadlineExceeded,
+                         "the kernel does not begin to talk over /dev/fuse: try again, and look at "
+                         "its log (dmesg)");
 }
 
 bool FuseSession::WaitEnded(core::Duration timeout) {

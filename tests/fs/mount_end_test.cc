@@ -283,7 +283,8 @@ TEST_F(MountTest, BadMountpointsAreSaidSo) {
   const struct {
     std::string mountpoint;
     const char* says;
-  } cases[] = {{Path("missing"), "No such file"}, {file, "not a directory"}, {"", "No such file"}};
+  } cases[] = {
+      {Path("missing"), "create it first"}, {file, "not a directory"}, {"", "No such file"}};
   for (const auto& test : cases) {
     MountOptions options = Options();
     options.mountpoint = test.mountpoint;
