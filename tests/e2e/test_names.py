@@ -2,6 +2,7 @@
 
 import errno
 import os
+import time
 import urllib.parse
 
 import trees
@@ -92,6 +93,18 @@ class Names(Case):
         self.assertIn("/a%2Fb", asked)
         self.assertIn("//double", asked)
 
+    def test_a_presigned_url(self):
+        """Longer than any plain name: 600 bytes, and all that the kernel takes."""
+        server = self.origin(os.fsdecode(self.root), index="none")
+        server.add_file("/disk.img", text="signed")
+        node = self.node(server.url())
+        for size in (600, 1024):
+            name = "disk.img%3FX-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Signature="
+            name += "5" * (size - len(name))
+            self.assertEqual(self.content(node.path(name)), b"signed")
+            asked = {logged["target"] for logged in server.control("GET", "log")}
+            self.assertIn("/" + name.replace("%3F", "?"), asked)
+
     def test_a_name_that_climbs_out_is_none(self):
         server = self.origin(os.fsdecode(self.root))
         server.add_file("/secret", text="outside")
@@ -122,6 +135,17 @@ class Names(Case):
         node.start()
         shown = trees.digest_tree(node.mountpoint)
         self.assertEqual(shown, wanted, trees.first_difference(shown, wanted))
+
+    def test_absent_names_cost_no_commit(self):
+        """As a program asks that looks for its files everywhere, where nothing is listed."""
+        server = self.origin(os.fsdecode(self.root), index="none")
+        node = self.node(server.url())
+        before = node.settle()["cache"]["commit_seq"]
+        for i in range(15):  # longer together than several commits are apart
+            with self.assertRaises(FileNotFoundError):
+                os.stat(node.path(f"absent-{i}"))
+            time.sleep(0.1)
+        self.assertEqual(node.status()["cache"]["commit_seq"], before)
 
     def test_names_too_long(self):
         server = self.origin(os.fsdecode(self.root), index="none")
