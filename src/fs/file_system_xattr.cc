@@ -48,7 +48,8 @@ Result<std::optional<std::string>> FileSystem::GetXattr(NodeId id, std::string_v
   const auto& meta = object->facts().meta;
   if (name == "user.dartfs.version") return std::optional(core::EscapeForeign(meta.version));
   if (name == "user.dartfs.key") return std::optional(object->key().ToHex());
-  if (name == "user.dartfs.verified") return std::optional<std::string>(object->verified() ? "1" : "0");
+  if (name == "user.dartfs.verified")
+    return std::optional<std::string>(object->verified() ? "1" : "0");
   if (name == "user.dartfs.cached_bytes") {
     return std::optional(std::to_string(CachedBytes(engine_.store(), *object, options_.grid)));
   }

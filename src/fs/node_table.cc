@@ -67,9 +67,14 @@ void Node::NoteListed(core::TimePoint now) {
 
 std::string VersionTag(const core::Object& object) {
   const auto& facts = object.facts();
+  // A size of its own even where the origin says it is the same version: a node's never changes.
+  const uint64_t size = object.size();
+  const std::string size_bytes(reinterpret_cast<const char*>(&size), sizeof size);
+  if (facts.identity.digest) return kVersionMark + facts.identity.digest->ToString() + size_bytes;
   if (facts.immutable || !facts.meta.volatile_version) {
     const auto key = facts.key.bytes();
-    return kVersionMark + std::string(reinterpret_cast<const char*>(key.data()), key.size());
+    return kVersionMark + std::string(reinterpret_cast<const char*>(key.data()), key.size()) +
+           size_bytes;
   }
   const core::Object* address = &object;
   return kInstanceMark + std::string(reinterpret_cast<const char*>(&address), sizeof address);

@@ -56,6 +56,11 @@ Status CheckValidator(const HttpHead& head, const ExpectedBlock& expected) {
   }
   if (!version->last_modified().empty()) {
     const std::string modified = HeaderOr(head, "Last-Modified");
+    // A weak ETag makes no version, but another one is another.
+    const std::string etag = HeaderOr(head, "ETag");
+    if (!expected.etag.empty() && !etag.empty() && etag != expected.etag) {
+      return MakeError(Code::kStale, expected.what + ": the object has another weak ETag now");
+    }
     if (modified == version->last_modified()) return {};
     return MakeError(Code::kStale, expected.what + ": the object has another Last-Modified now");
   }

@@ -33,6 +33,7 @@ struct ExpectedBlock {
   uint64_t last = 0;         // inclusive
   uint64_t total = 0;        // size of the object
   std::string_view version;  // IDENTITY.md's version text of the object being read
+  std::string_view etag;     // as the probe saw it, weak ones too; empty: none
   std::string what;          // for errors
 };
 

@@ -82,7 +82,7 @@ class EngineImpl final : public Engine, private FlightEvents {
     resolver_.Refuse(check, error);
   }
   BlockSource& SourceFor(const Object& object) override {
-    if (object.range_blind()) return spool_;
+    if (object.spooled()) return spool_;
     return origin_;
   }
 

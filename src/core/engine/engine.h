@@ -30,6 +30,8 @@ struct EngineOptions {
   Duration error_ttl = std::chrono::seconds(1);        // how long a failed lookup is remembered
   Duration unreachable_ttl =
       std::chrono::seconds(5);  // how long an unreachable origin is left alone
+  // How long a revalidation may take before what is cached is served without it.
+  Duration slow_revalidation = std::chrono::seconds(2);
   Duration first_byte_timeout = std::chrono::seconds(15);
   Duration stall_timeout = std::chrono::seconds(10);
   int max_attempts = 8;  // per block, of failures that a retry may mend: ten seconds or so

@@ -11,6 +11,7 @@
 // Thread-safe. Wakers run on a scheduler thread, without locks.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -112,6 +113,9 @@ class FlightTable : public std::enable_shared_from_this<FlightTable> {
   // A flight that is there already, else an empty ticket; starts none.
   FlightTicket JoinExisting(uint64_t block, TicketOptions options);
   bool InFlight(uint64_t block) const;
+  // Whether a pass over the whole object has begun (spool.h) before this call.
+  bool TestAndSetPassed() { return passed_.exchange(true); }
+  void ForgetPass() { passed_.store(false); }  // it gave nothing
 
   const std::shared_ptr<StoredObject>& stored() const { return stored_; }
   const std::string& group() const { return group_; }
@@ -124,6 +128,7 @@ class FlightTable : public std::enable_shared_from_this<FlightTable> {
 
   struct State;
   FlightEnv& env_;
+  std::atomic<bool> passed_{false};
   const std::shared_ptr<StoredObject> stored_;
   const std::string group_;
   const std::shared_ptr<DigestCheck> digest_;

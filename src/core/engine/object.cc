@@ -12,7 +12,8 @@ Object::Object(Facts facts, std::shared_ptr<StoredObject> stored,
     : facts_(std::move(facts)),
       stored_(std::move(stored)),
       flights_(std::move(flights)),
-      range_blind_(facts_.range_blind) {}
+      range_blind_(facts_.range_blind),
+      one_pass_(facts_.one_pass) {}
 
 StoreKey Object::key() const { return stored_ == nullptr ? facts_.key : KeyOf(*stored_); }
 

@@ -24,6 +24,7 @@ class Object {
     StoreKey key;
     ObjectMeta meta;           // version, size, validators, content type
     bool range_blind = false;  // as probed: see range_blind() for now
+    bool one_pass = false;     // see spooled()
     bool immutable = false;    // declared so, or content-addressed: never revalidated
   };
   Object(Facts facts, std::shared_ptr<StoredObject> stored, std::shared_ptr<FlightTable> flights);
@@ -45,6 +46,9 @@ class Object {
   // The origin answers 200 to ranged requests: the object is spooled whole into the cache. Never
   // unset.
   bool range_blind() const { return range_blind_.load(std::memory_order_acquire); }
+  // Its bytes are taken in one pass over the whole: the origin serves no ranges of it, or nothing
+  // tells that two ranges are of one generation (no version, more than one block).
+  bool spooled() const { return range_blind() || one_pass_; }
   void MarkRangeBlind() { range_blind_.store(true, std::memory_order_release); }
 
  private:
@@ -53,6 +57,7 @@ class Object {
   const std::shared_ptr<FlightTable> flights_;
   std::atomic<bool> superseded_{false};
   std::atomic<bool> range_blind_;
+  const bool one_pass_;
 };
 
 }  // namespace dartfs::core

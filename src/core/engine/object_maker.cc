@@ -50,6 +50,7 @@ Result<std::shared_ptr<Object>> ObjectMaker::Make(const Url& url, const Identity
   facts.meta.volatile_version = version->kind == Version::Kind::kUnversioned;
   facts.meta.verified = digest.has_value();
   facts.range_blind = record.range_blind;
+  facts.one_pass = facts.meta.volatile_version && record.size > env_.options.grid.block_size;
   facts.immutable = immutable || identity.content_addressed();
   TRY_ASSIGN(auto stored, env_.store.OpenObject(facts.key, facts.meta));
   auto table = TableOf(stored, identity, std::move(digest));

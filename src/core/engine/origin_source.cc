@@ -10,14 +10,16 @@ namespace {
 
 class OriginSink final : public HttpSink {
  public:
-  OriginSink(ExpectedBlock expected, std::string version, std::shared_ptr<BlockSink> sink,
-             EngineCounters& counters)
+  OriginSink(ExpectedBlock expected, std::string version, std::string etag,
+             std::shared_ptr<BlockSink> sink, EngineCounters& counters)
       : version_(std::move(version)),
+        etag_(std::move(etag)),
         expected_(std::move(expected)),
         left_(expected_.last - expected_.first + 1),
         sink_(std::move(sink)),
         counters_(counters) {
     expected_.version = version_;
+    expected_.etag = etag_;
   }
 
   Status OnHead(const HttpHead& head) override {
@@ -41,6 +43,7 @@ class OriginSink final : public HttpSink {
 
  private:
   const std::string version_;
+  const std::string etag_;
   ExpectedBlock expected_;
   uint64_t left_;  // bytes due
   const std::shared_ptr<BlockSink> sink_;
@@ -67,8 +70,9 @@ std::shared_ptr<BlockFetch> OriginSource::Fetch(BlockRequest request,
   http.priority = request.priority;
   http.first_byte_timeout = options_.first_byte_timeout;
   http.stall_timeout = options_.stall_timeout;
-  auto origin_sink = std::make_shared<OriginSink>(std::move(expected), request.object->version(),
-                                                  std::move(sink), counters_);
+  auto origin_sink =
+      std::make_shared<OriginSink>(std::move(expected), request.object->version(),
+                                   request.object->facts().meta.etag, std::move(sink), counters_);
   return std::make_shared<HttpBlockFetch>(http_.Start(std::move(http), std::move(origin_sink)));
 }
 

@@ -152,7 +152,7 @@ void ReaderState::Ahead(uint64_t offset, uint64_t length) {
     if (range.empty()) return;
     blocks = grid.BlocksOfRange(object_->size(), range.begin, range.end - range.begin);
   }
-  if (object_->superseded() || object_->range_blind()) return;
+  if (object_->superseded() || object_->spooled()) return;
   if (env_.store.PresentBlocks(*object_->stored()) == grid.BlockCount(object_->size())) return;
   if (http_.Throttled(object_->facts().identity.authority)) return;
   for (uint64_t i = 0; i < blocks.count; ++i) {

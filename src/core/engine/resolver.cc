@@ -11,6 +11,7 @@
 #include "core/engine/object_maker.h"
 #include "core/engine/outages.h"
 #include "core/engine/probe.h"
+#include "core/engine/resolver_entry.h"
 
 namespace dartfs::core {
 
@@ -18,47 +19,17 @@ namespace {
 
 constexpr size_t kMaxEntries = 200'000;
 constexpr int kMaxProbes = 3;
+constexpr Duration kForEver(kNoDeadline.time_since_epoch() / 4);
 // A URL whose bytes were not those of its digest is not asked again for so long.
 constexpr Duration kWrongDigestPause = std::chrono::seconds(30);
 constexpr Duration kProbeBackoff = std::chrono::milliseconds(150);
 
-// With which a URL is asked for: its signature may differ from another requester's.
-struct Credential {
-  Url url;
-  std::string authorization;
-  bool operator==(const Credential&) const = default;
-};
-
-struct Waiter {
-  uint64_t id = 0;
-  OpenDone done;
-  Credential credential;
-  TimerId timer = kNoTimer;
-};
-
-// All that is known of one local ID. Guarded by State::mu.
-struct Entry {
-  Url url;
-  Identity identity;
-  bool immutable = false;
-  Duration ttl{};
-  std::shared_ptr<Object> object;
-  TimePoint expires{};
-  std::optional<Error> error;  // of the last probe or fetch
-  TimePoint error_at{};
-  TimePoint error_until{};
-  Credential error_credential;
-  std::optional<UrlRecord> record;  // from the index
-  bool loaded = false;
-  bool probing = false;
-  int probes = 0;  // of this round
-  Credential probe_credential;
-  std::shared_ptr<HttpCall> call;
-  std::vector<Waiter> waiters;
-  TimePoint used{};
-};
-
-using EntryPtr = std::shared_ptr<Entry>;
+Error TooLargeToSpool(const Identity& identity, bool range_blind) {
+  return MakeError(Code::kTooLarge,
+                   identity.redacted_url +
+                       (range_blind ? ": the origin ignores ranges" : ": it has no version") +
+                       ", so it would have to be taken whole, and it is larger than --spool-limit");
+}
 
 bool Unreachable(const Error& error) {
   return error.code == Code::kUnavailable || error.code == Code::kDeadlineExceeded ||
@@ -97,10 +68,14 @@ struct Resolver::State : std::enable_shared_from_this<Resolver::State> {
   void OnProbe(const EntryPtr& entry, Result<ProbeFacts> answer);
   void OnFacts(const EntryPtr& entry, const ProbeFacts& facts);
   void OnProbeError(const EntryPtr& entry, Error error);
+  std::optional<Result<std::shared_ptr<Object>>> Stale(const EntryPtr& entry);
   bool ServeStale(const EntryPtr& entry);
+  void OnSlow(const EntryPtr& entry);
+  void AwaitSlow(const EntryPtr& entry) REQUIRES(mu);
   bool RetryProbe(const EntryPtr& entry, const Error& error);
   void RefuseCredential(const EntryPtr& entry, Error error);
-  void Adopt(const EntryPtr& entry, UrlRecord record, Duration ttl);
+  Result<std::shared_ptr<Object>> MakeCurrent(const EntryPtr& entry, UrlRecord record,
+                                              Duration ttl);
   void Finish(const EntryPtr& entry, const Result<std::shared_ptr<Object>>& result);
   void Answer(std::vector<Waiter> waiters, const Result<std::shared_ptr<Object>>& result);
 };
@@ -189,20 +164,15 @@ void Resolver::State::Begin(const EntryPtr& entry) {
     entry->loaded = true;
     entry->record = std::move(record);
   }
-  bool fixed_known = false;
+  std::optional<UrlRecord> fixed;
   {
     MutexLock lock(mu);
-    const bool fixed = entry->immutable || entry->identity.content_addressed();
-    fixed_known =
-        fixed && entry->record && entry->record->version.empty() && entry->object == nullptr;
+    const bool never_changes = entry->immutable || entry->identity.content_addressed();
+    const bool known = entry->record && entry->record->version.empty();
+    if (never_changes && known && entry->object == nullptr) fixed = entry->record;
   }
-  if (fixed_known) {
-    UrlRecord record;
-    {
-      MutexLock lock(mu);
-      record = *entry->record;
-    }
-    Adopt(entry, std::move(record), Duration(kNoDeadline.time_since_epoch() / 4));
+  if (fixed) {
+    Finish(entry, MakeCurrent(entry, std::move(*fixed), kForEver));
     return;
   }
   if (alone && ServeStale(entry)) return;
@@ -243,7 +213,9 @@ void Resolver::State::SendProbe(const EntryPtr& entry) {
                                [self, entry, shared] { self->OnProbe(entry, std::move(*shared)); });
                          });
   MutexLock lock(mu);
-  if (entry->probing) entry->call = std::move(call);
+  if (!entry->probing) return;
+  entry->call = std::move(call);
+  if (entry->object != nullptr || entry->record) AwaitSlow(entry);
 }
 
 void Resolver::State::OnProbe(const EntryPtr& entry, Result<ProbeFacts> answer) {
@@ -274,7 +246,7 @@ void Resolver::State::OnFacts(const EntryPtr& entry, const ProbeFacts& facts) {
     MutexLock lock(mu);
     ttl = Jittered(entry->ttl);
     const bool fixed = entry->immutable || entry->identity.content_addressed();
-    if (fixed) ttl = Duration(kNoDeadline.time_since_epoch() / 4);
+    if (fixed) ttl = kForEver;
     if (entry->object == nullptr && entry->record) record = *entry->record;
     if (entry->object != nullptr && !entry->object->superseded()) {
       const ObjectMeta& meta = entry->object->facts().meta;
@@ -308,22 +280,22 @@ void Resolver::State::OnFacts(const EntryPtr& entry, const ProbeFacts& facts) {
                                                    ": 304 to a request without a condition"));
     return;
   }
-  if (record.range_blind && record.size > env.options.spool_limit_bytes) {
-    OnProbeError(entry, MakeError(Code::kTooLarge,
-                                  entry->identity.redacted_url +
-                                      ": the origin ignores ranges and the object is larger than "
-                                      "--spool-limit"));
+  const bool unversioned = facts.version.kind == Version::Kind::kUnversioned &&
+                           record.size > env.options.grid.block_size;
+  if ((record.range_blind || unversioned) && record.size > env.options.spool_limit_bytes) {
+    OnProbeError(entry, TooLargeToSpool(entry->identity, record.range_blind));
     return;
   }
   record.seen_unix = std::chrono::duration_cast<std::chrono::seconds>(
                          env.scheduler.clock().WallNow().time_since_epoch())
                          .count();
   env.store.PutName(NameTable::kUrls, entry->identity.local_id, EncodeUrlRecord(record));
-  Adopt(entry, std::move(record), ttl);
+  Finish(entry, MakeCurrent(entry, std::move(record), ttl));
 }
 
 // Makes the record's object the entry's current one.
-void Resolver::State::Adopt(const EntryPtr& entry, UrlRecord record, Duration ttl) {
+Result<std::shared_ptr<Object>> Resolver::State::MakeCurrent(const EntryPtr& entry,
+                                                             UrlRecord record, Duration ttl) {
   Url url;
   bool immutable = false;
   {
@@ -340,8 +312,11 @@ void Resolver::State::Adopt(const EntryPtr& entry, UrlRecord record, Duration tt
     entry->expires = Now() + ttl;
     entry->error.reset();
   }
-  if (old != nullptr && made && old->key() != (*made)->key()) old->MarkSuperseded();
-  Finish(entry, made);
+  // Another size under the same validator is another object too, whatever the origin says.
+  if (old != nullptr && made && (old->key() != (*made)->key() || old->size() != (*made)->size())) {
+    old->MarkSuperseded();
+  }
+  return made;
 }
 
 void Resolver::State::OnProbeError(const EntryPtr& entry, Error error) {
@@ -375,28 +350,56 @@ void Resolver::State::OnProbeError(const EntryPtr& entry, Error error) {
   Finish(entry, std::move(error));
 }
 
-// With the origin out of reach: the version the cache knows, and the origin left alone for a while.
-bool Resolver::State::ServeStale(const EntryPtr& entry) {
-  std::shared_ptr<Object> object;
+// The version the cache knows, which holds for a while without the origin; nullopt where there is
+// none.
+std::optional<Result<std::shared_ptr<Object>>> Resolver::State::Stale(const EntryPtr& entry) {
   std::optional<UrlRecord> record;
   {
     MutexLock lock(mu);
     if (entry->object != nullptr) {
-      if (entry->object->superseded()) return false;
-      object = entry->object;
+      if (entry->object->superseded()) return std::nullopt;
       entry->expires = Now() + env.options.unreachable_ttl;
-    } else {
-      record = entry->record;
+      return Result<std::shared_ptr<Object>>(entry->object);
     }
+    record = entry->record;
   }
-  if (object == nullptr && !record) record = maker.Verified(entry->identity);
-  if (object == nullptr && !record) return false;
-  if (object != nullptr) {
-    Finish(entry, std::move(object));
-  } else {
-    Adopt(entry, std::move(*record), env.options.unreachable_ttl);
+  if (!record) record = maker.Verified(entry->identity);
+  if (!record) return std::nullopt;
+  return MakeCurrent(entry, std::move(*record), env.options.unreachable_ttl);
+}
+
+bool Resolver::State::ServeStale(const EntryPtr& entry) {
+  const auto stale = Stale(entry);
+  if (stale) Finish(entry, *stale);
+  return stale.has_value();
+}
+
+// The origin takes its time, or its connections hang: who asks for what is cached does not wait.
+// The probe goes on.
+void Resolver::State::OnSlow(const EntryPtr& entry) {
+  {
+    MutexLock lock(mu);
+    entry->slow_timer = kNoTimer;
+    if (!entry->probing) return;
   }
-  return true;
+  const auto stale = Stale(entry);
+  if (!stale) return;
+  std::vector<Waiter> waiters;
+  {
+    MutexLock lock(mu);
+    outages.Note(entry->identity.authority, false, Now());
+    waiters.swap(entry->waiters);
+    if (entry->probing) AwaitSlow(entry);
+  }
+  Answer(std::move(waiters), *stale);
+}
+
+void Resolver::State::AwaitSlow(const EntryPtr& entry) {
+  if (entry->slow_timer != kNoTimer) return;
+  entry->slow_timer =
+      env.scheduler.After(env.options.slow_revalidation, [self = shared_from_this(), entry] {
+        self->env.blocking.Post([self, entry] { self->OnSlow(entry); });
+      });
 }
 
 bool Resolver::State::RetryProbe(const EntryPtr& entry, const Error& error) {
@@ -437,6 +440,8 @@ void Resolver::State::Finish(const EntryPtr& entry, const Result<std::shared_ptr
     MutexLock lock(mu);
     entry->probing = false;
     entry->probes = 0;
+    if (entry->slow_timer != kNoTimer) env.scheduler.Cancel(entry->slow_timer);
+    entry->slow_timer = kNoTimer;
     waiters.swap(entry->waiters);
   }
   Answer(std::move(waiters), result);

@@ -63,6 +63,7 @@ class Spool final : public HttpSink, public std::enable_shared_from_this<Spool> 
     ExpectedBlock expected;
     expected.total = object_->size();
     expected.version = version_;
+    expected.etag = object_->facts().meta.etag;
     expected.what = "GET " + object_->facts().identity.redacted_url + " (whole)";
     return expected;
   }
@@ -89,6 +90,14 @@ class Spool final : public HttpSink, public std::enable_shared_from_this<Spool> 
 };
 
 void Spool::StartPass() {
+  // Nothing tells two passes over an unversioned object apart: what one has given (and the store
+  // may have lost) is not mixed with what another would.
+  if (object_->facts().meta.volatile_version && object_->flights().TestAndSetPassed()) {
+    return source_.scheduler_.Post([self = shared_from_this()] {
+      self->OnDone(MakeError(
+          Code::kStale, self->Expected().what + ": a part of it is gone, and it has no version"));
+    });
+  }
   position_ = 0;
   skip_ = 0;
   HttpRequest request;
@@ -210,8 +219,6 @@ void Spool::OnDone(Status status) {
   {
     MutexLock lock(mu_);
     call_ = nullptr;
-    // Nothing tells two passes over an unversioned object apart: what one has given is not mixed
-    // with what another would.
     const bool more = !status || !waiting_.empty();
     if (more && position_ > 0 && object_->facts().meta.volatile_version) {
       status = MakeError(Code::kStale, Expected().what + ": it broke off, and has no version");
@@ -224,6 +231,7 @@ void Spool::OnDone(Status status) {
     running_ = again;
   }
   const auto self = shared_from_this();
+  if (position_ == 0 && (!status || again)) object_->flights().ForgetPass();
   if (!status && status.error().code == Code::kStale) Supersede();
   for (const auto& sink : failed) sink->OnEnd(status.error());
   ticket_ = FlightTicket();

@@ -271,6 +271,74 @@ TEST_F(EngineTest, UnversionedObjectsEndWithTheirTtl) {
   EXPECT_FALSE(Open("/a"));  // not kept over a restart
 }
 
+// Ranges of an object without a version could be of different generations.
+TEST_F(EngineTest, AnUnversionedObjectIsTakenInOnePass) {
+  auto behaviour = origin().behaviour();
+  behaviour.etag = origin::EtagMode::kNone;
+  behaviour.last_modified = false;
+  origin().SetBehaviour(behaviour);
+  const std::string first = Pattern(5 * kBlock + 9, 41);
+  origin().AddFile("/a", first);
+  const auto object = *Open("/a");
+  const auto reader = ReaderOf(object);
+  EXPECT_EQ(*ReadOn(*reader, 3 * kBlock, 100), first.substr(3 * kBlock, 100));
+  origin().AddFile("/a", Pattern(5 * kBlock + 9, 42));
+  EXPECT_EQ(*ReadOn(*reader, 0, first.size()), first);
+  EXPECT_EQ(origin().StatsOf("/a").requests, 2u);  // the probe, and the one pass
+}
+
+// A part of it that the cache has lost is not refilled from what may be another generation.
+TEST_F(EngineTest, ALostBlockOfAnUnversionedObjectIsNotFetchedAlone) {
+  auto behaviour = origin().behaviour();
+  behaviour.etag = origin::EtagMode::kNone;
+  behaviour.last_modified = false;
+  for (const bool ranges : {true, false}) {
+    SCOPED_TRACE(ranges);
+    origin().SetBehaviour(behaviour);
+    const std::string path = ranges ? "/ranged" : "/blind";
+    if (!ranges) origin().AddFault({.fault = origin::Fault::kIgnoreRange, .path = path});
+    const std::string first = Pattern(5 * kBlock + 9, 43);
+    origin().AddFile(path, first);
+    const auto object = *Open(path);
+    const auto reader = ReaderOf(object);
+    ASSERT_EQ(*ReadOn(*reader, 0, first.size()), first);
+    ASSERT_TRUE(WaitStored(object));
+    for (const auto& entry :
+         std::filesystem::recursive_directory_iterator(dir_ + "/cache/objects")) {
+      if (entry.is_regular_file()) std::filesystem::resize_file(entry.path(), kBlock);
+    }
+    const std::string second = Pattern(5 * kBlock + 9, 44);
+    origin().AddFile(path, second);
+    for (int i = 0; i < 3; ++i) {
+      const auto got = ReadOn(*reader, 2 * kBlock, kBlock);
+      ASSERT_FALSE(got);
+      EXPECT_EQ(got.error().code, Code::kStale) << got.error().ToString();
+    }
+    EXPECT_EQ(*Read(path), second);
+  }
+}
+
+// Its revalidation hangs: what is cached is served, and the new version seen once it answers.
+TEST_F(EngineTest, ASlowRevalidationHoldsUpNobody) {
+  const std::string first = Pattern(2 * kBlock, 47);
+  origin().AddFile("/a", first);
+  ASSERT_TRUE(Read("/a"));
+  ASSERT_TRUE(WaitStored(*Open("/a")));
+  origin().AddFile("/a", Pattern(2 * kBlock, 48));
+  origin().AddFault({.fault = origin::Fault::kDelay, .path = "/a", .times = 1, .delay_ms = 3500});
+  OpenOptions again;
+  again.revalidate = true;
+  const TimePoint begin = RealClock().Now();
+  const auto object = Open("/a", again);
+  ASSERT_TRUE(object) << object.error().ToString();
+  EXPECT_LT(RealClock().Now() - begin, std::chrono::milliseconds(3400));
+  EXPECT_EQ(*ReadOn(*ReaderOf(*object), 0, first.size()), first);
+  for (int i = 0; i < 500 && (*Open("/a"))->key() == (*object)->key(); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_EQ(*Read("/a"), Pattern(2 * kBlock, 48));
+}
+
 TEST_F(EngineTest, ContentAddressedObjectsAreNeverAskedForAgain) {
   const std::string bytes = Pattern(kBlock, 17);
   const std::string path = "/v2/a/blobs/sha256:" + HexDigestOf("sha256", bytes);

@@ -22,10 +22,10 @@ class ResolverTest : public EngineTest {
     EngineTest::TearDown();
   }
   using Opened = std::future<Result<std::shared_ptr<Object>>>;
-  Opened Ask(const std::string& url) {
+  Opened Ask(const std::string& url, OpenOptions options = {}) {
     auto promise = std::make_shared<std::promise<Result<std::shared_ptr<Object>>>>();
     asked_->Open(
-        std::move(ParseUrl(url)).value(), {},
+        std::move(ParseUrl(url)).value(), std::move(options),
         [promise](Result<std::shared_ptr<Object>> r) { promise->set_value(std::move(r)); });
     return promise->get_future();
   }
@@ -61,6 +61,30 @@ TEST_F(ResolverTest, ARememberedRefusalIsTheSignaturesAlone) {
   Opened valid = Ask(Signed("new"));
   fake_.WaitTake()->AnswerRange("bytes", "\"1\"");
   EXPECT_TRUE(valid.get());
+}
+
+// A broken origin: the same strong ETag, another size.
+TEST_F(ResolverTest, AnotherSizeUnderTheSameETagIsAnotherObject) {
+  const std::string big = Pattern(kBlock, 45);
+  Opened opened = Ask("http://h.example/x");
+  fake_.WaitTake()->AnswerRange(big, "\"same\"");
+  const auto old = *opened.get();
+  const auto reader = asked_->MakeReader(old, Requester{old->facts().url, ""});
+  auto first = std::async(std::launch::async, [&] { return ReadOn(*reader, 0, kBlock); });
+  fake_.WaitTake()->AnswerRange(big, "\"same\"");
+  ASSERT_EQ(*first.get(), big);
+
+  const std::string small = Pattern(100, 46);
+  OpenOptions again;
+  again.revalidate = true;
+  Opened reopened = Ask("http://h.example/x", again);
+  fake_.WaitTake()->AnswerRange(small, "\"same\"");
+  const auto fresh = *reopened.get();
+  EXPECT_EQ(fresh->size(), small.size());
+  EXPECT_TRUE(old->superseded());
+  const auto got = ReadOn(*reader, 0, kBlock);
+  ASSERT_FALSE(got);
+  EXPECT_EQ(got.error().code, Code::kStale);
 }
 
 }  // namespace
