@@ -17,7 +17,7 @@ namespace dartfs::core {
 
 namespace {
 
-constexpr size_t kMaxEntries = 200'000;
+constexpr size_t kMaxEntries = 50'000;  // with their objects a few KB each
 constexpr int kMaxProbes = 3;
 constexpr Duration kForEver(kNoDeadline.time_since_epoch() / 4);
 // A URL whose bytes were not those of its digest is not asked again for so long.
