@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/base/hash.h"
+#include "core/base/log.h"
 #include "core/base/mutex.h"
 #include "core/base/text.h"
 #include "fs/listing_fetch.h"
@@ -26,6 +27,8 @@ constexpr size_t kMaxRememberedDirectories = 100'000;
 constexpr size_t kMaxWaiters = 100'000;  // of one listing
 constexpr size_t kTableOverhead = 128;   // bytes of a directory's places in map and list
 constexpr core::Duration kBucketRetry = std::chrono::seconds(60);
+constexpr size_t kWarningsAtOnce = 20;
+constexpr core::Duration kWarningsInterval = std::chrono::seconds(60);
 
 struct Waiter {
   uint64_t id = 0;
@@ -38,6 +41,9 @@ struct Dir {
   std::shared_ptr<const DirListing> listing;
   DirPresence presence = DirPresence::kPresent;
   TimePoint fresh_until{};
+  std::shared_ptr<const Error> problem;  // of the last fetch; null when it went well
+  TimePoint problem_at{};
+  uint64_t warned = 0;  // hash of the last problem that was logged
   bool in_index_looked = false;
   std::optional<uint64_t> record_hash;  // of the listing that the index is known to hold
   bool taken_for_probing = false;
@@ -78,6 +84,8 @@ struct DirListings::State : std::enable_shared_from_this<DirListings::State> {
   std::optional<std::string> bucket GUARDED_BY(mu);
   TimePoint find_bucket_after GUARDED_BY(mu){};
   uint64_t next_waiter GUARDED_BY(mu) = 1;
+  TimePoint warnings_since GUARDED_BY(mu){};
+  size_t warnings GUARDED_BY(mu) = 0;  // since then
   bool stopped GUARDED_BY(mu) = false;
 
   TimePoint Now() { return engine.scheduler().clock().Now(); }
@@ -91,7 +99,9 @@ struct DirListings::State : std::enable_shared_from_this<DirListings::State> {
   // About what the directory takes; the one listing of all that have none is nobody's.
   static size_t MemoryBytes(const std::string& key, const Dir& dir) {
     const bool own = dir.listing != nullptr && dir.listing != NoListing();
-    return sizeof(Dir) + kTableOverhead + 2 * key.size() + (own ? dir.listing->memory_bytes() : 0);
+    const size_t problem = dir.problem != nullptr ? sizeof(Error) + dir.problem->context.size() : 0;
+    return sizeof(Dir) + kTableOverhead + 2 * key.size() + problem +
+           (own ? dir.listing->memory_bytes() : 0);
   }
 
   core::Url UrlOf(std::string_view dir) const {
@@ -104,6 +114,9 @@ struct DirListings::State : std::enable_shared_from_this<DirListings::State> {
   Dir& FindOrMake(const std::string& key) REQUIRES(mu);
   void SetListing(const std::string& key, Dir& dir, std::shared_ptr<const DirListing> listing)
       REQUIRES(mu);
+  void SetProblem(const std::string& key, Dir& dir, std::shared_ptr<const Error> problem)
+      REQUIRES(mu);
+  bool MayWarn(const std::string& key, uint64_t cause, bool& last) EXCLUDES(mu);
   void Evict() REQUIRES(mu);
   void LoadFromIndex(const std::string& key) EXCLUDES(mu);
   GotDir GotOf(const Dir& dir, TimePoint now) REQUIRES(mu);
@@ -141,6 +154,28 @@ void DirListings::State::SetListing(const std::string& key, Dir& dir,
   Evict();
 }
 
+void DirListings::State::SetProblem(const std::string& key, Dir& dir,
+                                    std::shared_ptr<const Error> problem) {
+  memory_bytes -= MemoryBytes(key, dir);
+  dir.problem = std::move(problem);
+  dir.problem_at = Now();
+  memory_bytes += MemoryBytes(key, dir);
+}
+
+// `last`: the next ones are kept quiet for a while.
+bool DirListings::State::MayWarn(const std::string& key, uint64_t cause, bool& last) {
+  core::MutexLock lock(mu);
+  if (std::exchange(FindOrMake(key).warned, cause) == cause) return false;
+  const TimePoint now = Now();
+  if (warnings == 0 || now - warnings_since >= kWarningsInterval) {
+    warnings_since = now;
+    warnings = 0;
+  }
+  if (warnings >= kWarningsAtOnce) return false;
+  last = ++warnings == kWarningsAtOnce;
+  return true;
+}
+
 // Lets go of what was not used for longest; the first one and those being fetched stay.
 void DirListings::State::Evict() {
   auto it = lru.end();
@@ -175,6 +210,7 @@ GotDir DirListings::State::GotOf(const Dir& dir, TimePoint now) {
   got.listing = dir.listing != nullptr ? dir.listing : NoListing();
   got.presence = dir.presence;
   got.fresh = now < dir.fresh_until;
+  if (got.listing == NoListing()) got.problem = dir.problem;
   return got;
 }
 
@@ -210,6 +246,9 @@ std::optional<Result<GotDir>> DirListings::State::AnswerOrWait(const std::string
 void DirListings::State::ExpireWaiter(const std::string& key, uint64_t id) {
   GotDirDone done;
   std::optional<GotDir> stale;
+  const Error late =
+      MakeError(Code::kDeadlineExceeded, "listing " + core::RedactUrl(RecordUrl(key)) +
+                                             ": the origin did not answer in time");
   {
     core::MutexLock lock(mu);
     const auto found = dirs.find(key);
@@ -220,11 +259,11 @@ void DirListings::State::ExpireWaiter(const std::string& key, uint64_t id) {
     if (it == waiters.end()) return;
     done = std::move(it->done);
     waiters.erase(it);
+    SetProblem(key, found->second, std::make_shared<const Error>(late));
     if (HasStale(found->second)) stale = GotOf(found->second, Now());
   }
   if (stale) return done(std::move(*stale));
-  done(MakeError(Code::kDeadlineExceeded, "listing " + core::RedactUrl(RecordUrl(key)) +
-                                              ": the origin did not answer in time"));
+  done(late);
 }
 
 void DirListings::State::StartFetch(const std::string& key) {
@@ -273,6 +312,9 @@ void DirListings::State::Adopt(const std::string& key, Dir& dir, FetchedListing&
   dir.fresh_until = Now() + Jittered(options.ttl);
   dir.presence = DirPresence::kPresent;
   dir.in_index_looked = true;
+  const bool listed = fetched.kind == Kind::kListing || fetched.kind == Kind::kNotModified;
+  SetProblem(key, dir,
+             listed ? nullptr : std::make_shared<const Error>(std::move(fetched.problem)));
   if (fetched.kind == Kind::kNotModified && dir.listing != nullptr) return;
   dir.taken_for_probing = false;
   if (fetched.kind == Kind::kListing) {
@@ -284,7 +326,9 @@ void DirListings::State::Adopt(const std::string& key, Dir& dir, FetchedListing&
   SetListing(key, dir, NoListing());
   if (fetched.kind == Kind::kNone) return;
   dir.fresh_until = Now() + options.absent_ttl;
-  dir.presence = fetched.kind == Kind::kForbidden ? DirPresence::kForbidden : DirPresence::kAbsent;
+  dir.presence = fetched.kind == Kind::kAbsent         ? DirPresence::kAbsent
+                 : fetched.kind == Kind::kUnauthorized ? DirPresence::kUnauthorized
+                                                       : DirPresence::kForbidden;
 }
 
 // Writes only what has changed: every write is a commit. No listing means no record. A refusal
@@ -295,7 +339,9 @@ void DirListings::State::Persist(const std::string& key) {
   {
     core::MutexLock lock(mu);
     const Dir& dir = FindOrMake(key);
-    if (dir.presence == DirPresence::kForbidden) return;
+    if (dir.presence == DirPresence::kForbidden || dir.presence == DirPresence::kUnauthorized) {
+      return;
+    }
     listing = dir.listing;
     written = dir.record_hash;
   }
@@ -320,6 +366,7 @@ void DirListings::State::OnFailed(const std::string& key, Error error) {
     Dir& dir = FindOrMake(key);
     if (MeansUnreachable(error)) unreachable_until = Now() + options.unreachable_ttl;
     stale = HasStale(dir) && error.code != Code::kCancelled;
+    SetProblem(key, dir, std::make_shared<const Error>(error));
   }
   AnswerAll(key, stale ? std::nullopt : std::optional(std::move(error)));
 }
@@ -417,6 +464,28 @@ std::shared_ptr<const DirListing> DirListings::TakeForProbing(const std::string&
   if (state_->Now() >= dir.fresh_until) return nullptr;
   if (std::exchange(dir.taken_for_probing, true)) return nullptr;
   return dir.listing;
+}
+
+void DirListings::WarnOfNoListing(const std::string& key, const core::Error& problem) {
+  bool last = false;
+  if (!state_->MayWarn(key, core::Xxh3(problem.context) | 1, last)) return;
+  LOG_WARN("{}; {}", problem.context,
+           problem.code == Code::kUnauthorized
+               ? "the mount needs a login for it (https://user:password@host/)"
+               : "names there can only be looked up");
+  if (last) LOG_WARN("more directories without a listing are not logged for a minute");
+}
+
+DirReport DirListings::Explain(const std::string& key) {
+  state_->LoadFromIndex(key);
+  core::MutexLock lock(state_->mu);
+  const Dir& dir = state_->FindOrMake(key);
+  DirReport report;
+  if (dir.listing != NoListing()) report.listing = dir.listing;
+  report.problem = dir.problem;
+  if (dir.problem != nullptr)
+    report.problem_age_ms = core::ToMillis(state_->Now() - dir.problem_at);
+  return report;
 }
 
 void DirListings::Stop() {

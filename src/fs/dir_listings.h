@@ -35,12 +35,20 @@ struct KnownDir {
 };
 
 // What the origin says of a directory's URL.
-enum class DirPresence : uint8_t { kPresent, kAbsent, kForbidden };
+enum class DirPresence : uint8_t { kPresent, kAbsent, kUnauthorized, kForbidden };
 struct GotDir {
   std::shared_ptr<const DirListing>
       listing;  // never null; empty, not complete: no listing to be had
   DirPresence presence = DirPresence::kPresent;
   bool fresh = false;  // false: the origin can't be reached, this is what was known
+  std::shared_ptr<const core::Error> problem;  // why there is no listing; null when there is one
+};
+
+// For `explain`.
+struct DirReport {
+  std::shared_ptr<const DirListing> listing;   // null when there is none
+  std::shared_ptr<const core::Error> problem;  // of the last fetch; null when it went well
+  int64_t problem_age_ms = -1;
 };
 using GotDirDone = core::UniqueFunction<void(core::Result<GotDir>)>;
 
@@ -73,6 +81,13 @@ class DirListings {
 
   // True once for each listing in memory that is fresh: its entries may be probed ahead.
   std::shared_ptr<const DirListing> TakeForProbing(const std::string& key);
+
+  // Logs why somebody who lists the directory finds nothing: once per directory and cause, some a
+  // minute.
+  void WarnOfNoListing(const std::string& key, const core::Error& problem);
+
+  // What is known in memory and in the index (reads the local disk).
+  DirReport Explain(const std::string& key);
 
   // Cancels fetches, answers everyone. Twice is fine.
   void Stop();

@@ -313,10 +313,30 @@ void HttpNamespace::Lookup(const DirRef& dir, std::string_view name, TimePoint d
 
 void HttpNamespace::List(const DirRef& dir, TimePoint deadline, ListDone done) {
   if (!IsDirKey(dir.key)) return done(NotADirectory(dir.key));
-  state_->listings.Get(dir.key, deadline, [done = std::move(done)](Result<GotDir> got) mutable {
-    if (!got) return done(std::move(got).error());
-    done(got->listing->shown());
-  });
+  state_->listings.Get(
+      dir.key, deadline,
+      [state = state_, key = dir.key, done = std::move(done)](Result<GotDir> got) mutable {
+        if (!got) return done(std::move(got).error());
+        if (got->problem != nullptr) state->listings.WarnOfNoListing(key, *got->problem);
+        if (got->presence == DirPresence::kUnauthorized) {
+          return done(MakeError(Code::kUnauthorized, got->problem->context));
+        }
+        done(got->listing->shown());
+      });
+}
+
+DirReport HttpNamespace::ExplainListing(const DirRef& dir) const {
+  return state_->listings.Explain(dir.key);
+}
+
+std::optional<DirRef> HttpNamespace::DirOfUrl(const Url& url) const {
+  const std::string root = state_->listings.UrlOf("").ToString();
+  Url plain = url;
+  plain.userinfo.clear();
+  const std::string text = plain.ToString();
+  if (!text.starts_with(root)) return std::nullopt;
+  DirRef dir{text.substr(root.size())};
+  return IsDirKey(dir.key) ? std::optional(std::move(dir)) : std::nullopt;
 }
 
 void HttpNamespace::ProbeAhead(const DirRef& dir) {

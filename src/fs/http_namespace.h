@@ -1,8 +1,9 @@
 // HttpNamespace: the names below one directory URL (DESIGN.md section 8; NAMES.md).
 //
 // List: the directory's listing, at most one request per directory and time to live; the last one
-// known, also over a restart, while the origin can't be reached. Where the origin has none, the
-// listing is empty and not complete, and names are found by looking them up.
+// known, also over a restart, while the origin can't be reached. Where the origin has none or
+// forbids it (403), the listing is empty and not complete, names are found by looking them up, and
+// the log says so; where it wants a login (401), kUnauthorized.
 //
 // Lookup: a name listed as a directory costs no request while the listing is fresh; anything else
 // is opened through the engine. A redirect to the same path plus "/" means a directory. After a 404
@@ -14,6 +15,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -50,6 +52,11 @@ class HttpNamespace final : public Namespace {
   void ProbeAhead(const DirRef& dir) override;
   core::Result<core::Url> UrlOf(const DirRef& dir, std::string_view name) const override;
   core::Result<DirRef> DirOf(const DirRef& dir, std::string_view name) const override;
+
+  // What is known of a directory's listing, and what went wrong with it last. Reads the local disk.
+  DirReport ExplainListing(const DirRef& dir) const;
+  // The directory that the URL of one below the root means; nullopt for all other URLs.
+  std::optional<DirRef> DirOfUrl(const core::Url& url) const;
 
   // Cancels listings (their callers get kCancelled) and probing. Twice is fine.
   void Stop();

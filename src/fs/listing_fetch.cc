@@ -1,8 +1,9 @@
 #include "fs/listing_fetch.h"
 
+#include <unordered_set>
 #include <utility>
 
-#include "core/base/log.h"
+#include "core/base/hash.h"
 #include "core/base/mutex.h"
 #include "core/base/text.h"
 #include "core/engine/admission.h"
@@ -24,6 +25,7 @@ using core::UrlSet;
 
 constexpr size_t kMaxErrorBody = 4096;  // of a refusal, looked at for S3's form
 constexpr size_t kMaxPages = 1000;
+constexpr size_t kMaxShownType = 64;
 constexpr core::Duration kFirstByteTimeout = std::chrono::seconds(10);
 
 // One answer, as far as it is wanted.
@@ -35,7 +37,7 @@ struct Answer {
   std::string body;
   bool cut = false;     // at kMaxListingBytes
   bool usable = false;  // 200, of a type and coding that a listing may have
-  Error refusal;        // for statuses that are errors
+  Error refusal;        // why it is not
 };
 
 using Answered = core::UniqueFunction<void(Result<Answer>)>;
@@ -54,7 +56,7 @@ class AnswerSink final : public core::HttpSink {
     const std::string_view coding = head.Find("Content-Encoding").value_or("identity");
     answer_.usable = head.status == 200 && MayBeListing(answer_.content_type) &&
                      (coding.empty() || core::EqualsIgnoreCase(coding, "identity"));
-    if (head.status >= 400) answer_.refusal = core::StatusError(head, what_);
+    if (!answer_.usable) answer_.refusal = RefusalOf(head);
     limit_ = answer_.usable ? kMaxListingBytes : kMaxErrorBody;
     // A file of any size may be there: its bytes are not wanted.
     if (head.status == 200 && !answer_.usable) return Enough();
@@ -83,6 +85,20 @@ class AnswerSink final : public core::HttpSink {
   }
 
  private:
+  Error RefusalOf(const HttpHead& head) const {
+    if (head.status >= 400) {
+      Error error = core::StatusError(head, what_);
+      if (head.status == 407) error.code = Code::kUnauthorized;
+      return error;
+    }
+    Error error = MakeError(Code::kBadResponse,
+                            what_ + ": the origin answered " + std::to_string(head.status) + " (" +
+                                core::EscapeForeign(answer_.content_type, kMaxShownType) +
+                                "), which is no listing");
+    error.http_status = head.status;
+    return error;
+  }
+
   Status Enough() {
     enough_ = true;
     return MakeError(Code::kCancelled, what_ + ": the rest is not wanted");
@@ -179,7 +195,7 @@ class Fetch final : public ListingFetch, public std::enable_shared_from_this<Fet
   void OnPlain(const Answer& answer) {
     if (answer.status == 304 && conditional_) return FinishAs(FetchedListing::Kind::kNotModified);
     if (!answer.usable) {
-      refused_as_ = KindOf(answer.status);
+      Refuse(answer);
       if (request_.find_bucket && answer.status >= 400 && IsS3Error(answer.body)) {
         result_.looked_for_bucket = true;
         candidates_ = BucketCandidates(request_.directory.path);
@@ -191,10 +207,12 @@ class Fetch final : public ListingFetch, public std::enable_shared_from_this<Fet
     // A page that was redirected to is the directory's only if it is a directory's: not a login.
     if (!page ||
         !(page->path.ends_with('/') || DirectoryOf(page->path) == request_.directory.path)) {
-      return FinishAs(FetchedListing::Kind::kNone);
+      return NoListing(MakeError(Code::kBadResponse, "it is redirected to " +
+                                                         core::RedactUrl(answer.effective_url) +
+                                                         ", which is no directory"));
     }
     auto listing = ParseListing(answer.content_type, answer.body, *page);
-    if (!listing) return NoListing(listing.error());
+    if (!listing) return NoListing(std::move(listing).error());
     if (listing->format == ListingFormat::kS3) {
       // In full and by directory: what came may be one page of all keys.
       candidates_ = {request_.directory.path};
@@ -207,8 +225,14 @@ class Fetch final : public ListingFetch, public std::enable_shared_from_this<Fet
   }
 
   static FetchedListing::Kind KindOf(int status) {
+    if (status == 401 || status == 407) return FetchedListing::Kind::kUnauthorized;
     if (status == 404 || status == 410) return FetchedListing::Kind::kAbsent;
     return status >= 400 ? FetchedListing::Kind::kForbidden : FetchedListing::Kind::kNone;
+  }
+
+  void Refuse(const Answer& answer) {
+    refused_as_ = KindOf(answer.status);
+    result_.problem = answer.refusal;
   }
 
   void NextCandidate() {
@@ -216,7 +240,7 @@ class Fetch final : public ListingFetch, public std::enable_shared_from_this<Fet
     bucket_ = std::move(candidates_.front());
     candidates_.erase(candidates_.begin());
     const auto prefix = core::PercentDecode(request_.directory.path.substr(bucket_.size()));
-    if (!prefix) return FinishAs(FetchedListing::Kind::kNone);
+    if (!prefix) return NoListing(MakeError(Code::kInvalidArgument, "no prefix of keys"));
     prefix_ = *prefix;
     GetPage("");
   }
@@ -240,27 +264,36 @@ class Fetch final : public ListingFetch, public std::enable_shared_from_this<Fet
                        : Result<ParsedListing>(MakeError(Code::kBadResponse, "refused"));
     if (!listing || listing->format != ListingFormat::kS3 || listing->s3_prefix != prefix_) {
       if (!first) return NoListing(MakeError(Code::kBadResponse, "a page of it was refused"));
-      if (answer.status >= 400) refused_as_ = KindOf(answer.status);
+      if (answer.status >= 400) Refuse(answer);
       pages_ = 0;
+      tokens_.clear();
       return NextCandidate();
     }
     for (ListedChild& child : listing->children) children_.push_back(std::move(child));
     complete_ = !listing->cut;
     if (!listing->s3_next.empty()) {
       complete_ = false;
+      if (!tokens_.insert(core::Xxh3(listing->s3_next)).second) {
+        return Finish(MakeError(Code::kBadResponse,
+                                What() + ": its pages go in a circle (NextContinuationToken)"));
+      }
       if (pages_ < kMaxPages && children_.size() < kMaxListingEntries) {
         return GetPage(listing->s3_next);
       }
     }
     result_.bucket = bucket_;
     // Directories of an object store are made by what is in them.
-    if (children_.empty() && !prefix_.empty()) return FinishAs(FetchedListing::Kind::kAbsent);
+    if (children_.empty() && !prefix_.empty()) {
+      result_.problem = MakeError(Code::kNotFound, What() + ": no key begins so");
+      return FinishAs(FetchedListing::Kind::kAbsent);
+    }
     FinishListing();
   }
 
-  void NoListing(const Error& error) {
-    LOG_INFO("listing {}: {}; names there can only be looked up",
-             core::RedactUrl(request_.directory.ToString()), error.context);
+  std::string What() const { return "listing " + core::RedactUrl(request_.directory.ToString()); }
+
+  void NoListing(Error error) {
+    result_.problem = std::move(error).WithContext(What());
     FinishAs(FetchedListing::Kind::kNone);
   }
 
@@ -276,6 +309,11 @@ class Fetch final : public ListingFetch, public std::enable_shared_from_this<Fet
 
   void FinishAs(FetchedListing::Kind kind) {
     result_.kind = kind;
+    const bool listed =
+        kind == FetchedListing::Kind::kListing || kind == FetchedListing::Kind::kNotModified;
+    if (!listed && result_.problem.context.empty()) {
+      result_.problem = MakeError(Code::kBadResponse, What() + ": the answer is no listing");
+    }
     Finish(std::move(result_));
   }
 
@@ -300,6 +338,7 @@ class Fetch final : public ListingFetch, public std::enable_shared_from_this<Fet
   std::vector<std::string> candidates_;
   std::string bucket_, prefix_;
   size_t pages_ = 0;
+  std::unordered_set<uint64_t> tokens_;  // hashes of those that were followed
   std::vector<ListedChild> children_;
   bool complete_ = false;
 };

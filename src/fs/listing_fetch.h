@@ -32,9 +32,10 @@ struct FetchedListing {
   enum class Kind : uint8_t {
     kListing,
     kNotModified,
-    kNone,       // something else is there: names can only be looked up
-    kAbsent,     // 404, 410
-    kForbidden,  // 401, 403, and any other refusal
+    kNone,          // something else is there: names can only be looked up
+    kAbsent,        // 404, 410
+    kUnauthorized,  // 401, 407
+    kForbidden,     // 403, and any other refusal
   };
   Kind kind = Kind::kNone;
   std::vector<NamedChild> children;
@@ -42,9 +43,11 @@ struct FetchedListing {
   DirListing::Validators validators;
   std::optional<std::string> bucket;  // where it is in an object store
   bool looked_for_bucket = false;
+  core::Error problem;  // of the last four kinds: why there is no listing, for people
 };
 
-// Errors: the origin can't be reached or fails (429, 5xx), or what HttpClient refuses.
+// Errors: the origin can't be reached or fails (429, 5xx), what HttpClient refuses, or kBadResponse
+// for pages that go in a circle.
 using ListingFetched = core::UniqueFunction<void(core::Result<FetchedListing>)>;
 
 class ListingFetch {

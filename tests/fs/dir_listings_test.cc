@@ -55,6 +55,41 @@ TEST_F(DirListingsTest, MemoryIsBoundedInBytes) {
   EXPECT_NE(listings_->Known("d/").listing, nullptr);
 }
 
+TEST_F(DirListingsTest, WhatWentWrongIsExplained) {
+  Make(1 << 20);
+  EXPECT_EQ(listings_->Explain("").problem, nullptr);
+  for (const int status : {401, 403, 404, 407, 500, 503}) {
+    const std::string key = std::to_string(status) + "/";
+    auto got = Get(key);
+    AnswerStatus("http://h/d/" + key, status);
+    ASSERT_TRUE(got.done());
+    scheduler_.Advance(seconds(3));
+    const DirReport report = listings_->Explain(key);
+    EXPECT_EQ(report.listing, nullptr) << status;
+    ASSERT_NE(report.problem, nullptr) << status;
+    EXPECT_EQ(report.problem->http_status, status);
+    EXPECT_EQ(report.problem_age_ms, 3000);
+    EXPECT_NE(report.problem->context.find("http://h/d/" + key), std::string::npos);
+  }
+  auto late = Get("late/");
+  scheduler_.Advance(seconds(31));
+  ASSERT_TRUE(late.done());
+  EXPECT_EQ(listings_->Explain("late/").problem->code, Code::kDeadlineExceeded);
+}
+
+TEST_F(DirListingsTest, AListingEndsWhatWentWrong) {
+  Make(1 << 20);
+  auto got = Get("a/");
+  AnswerStatus("http://h/d/a/", 403);
+  scheduler_.Advance(seconds(2));
+  got = Get("a/");
+  AnswerIndex("http://h/d/a/", {"x"});
+  ASSERT_TRUE(got.done() && *got);
+  EXPECT_EQ((*got)->problem, nullptr);
+  EXPECT_EQ(listings_->Explain("a/").problem, nullptr);
+  EXPECT_NE(listings_->Explain("a/").listing, nullptr);
+}
+
 TEST_F(DirListingsTest, DirectoriesWithoutAListingCostLittleButNotNothing) {
   Make(/*memory_bytes=*/5'000);
   auto first = Get("first/");

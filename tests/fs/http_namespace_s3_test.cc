@@ -48,6 +48,22 @@ TEST_F(S3NamespaceTest, ABucketAsTheMountsRoot) {
   EXPECT_EQ(NamesOf(**deep), "x/ ");
 }
 
+TEST_F(S3NamespaceTest, PagesThatGoInACircleEndAtOnce) {
+  for (const int length : {1, 2, 3}) {
+    Mount("http://b/");
+    auto root = List();
+    AnswerXml("http://b/", S3Page("", S3Key("a")));
+    AnswerXml("http://b/" + kList, S3Page("", S3Key("a"), "t0"));
+    for (int i = 1; i <= length; ++i) {
+      AnswerXml("http://b/" + kList + "&continuation-token=t" + std::to_string(i - 1),
+                S3Page("", S3Key("a"), "t" + std::to_string(i % length)));
+    }
+    ASSERT_TRUE(root.done()) << length;
+    ASSERT_FALSE(*root) << length;
+    EXPECT_EQ(root->error().code, Code::kBadResponse);
+  }
+}
+
 TEST_F(S3NamespaceTest, APrefixInVirtualHostStyle) {
   Mount("http://b/p%20q/");
   auto root = List();

@@ -1,5 +1,10 @@
 #include "fs/http_namespace.h"
 
+#include <spdlog/sinks/ostream_sink.h>
+
+#include <sstream>
+
+#include "core/base/log.h"
 #include "fs/http_namespace_fixture.h"
 
 namespace dartfs::fs {
@@ -417,6 +422,87 @@ TEST_F(HttpNamespaceTest, AListingLargerThanTheLimitIsCut) {
   ASSERT_TRUE(*listing);
   EXPECT_EQ(NamesOf(**listing), "a ");
   EXPECT_FALSE((**listing)->complete);
+}
+
+// Keeps what is logged, for the length of a test.
+class Logged {
+ public:
+  Logged() : before_(spdlog::default_logger()) {
+    auto sink = std::make_shared<spdlog::sinks::ostream_sink_mt>(text_);
+    spdlog::set_default_logger(std::make_shared<spdlog::logger>("test", std::move(sink)));
+  }
+  ~Logged() { spdlog::set_default_logger(before_); }
+  size_t Count(const std::string& word) const {
+    const std::string text = text_.str();
+    size_t count = 0;
+    for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) {
+      ++count;
+    }
+    return count;
+  }
+
+ private:
+  const std::shared_ptr<spdlog::logger> before_;
+  std::ostringstream text_;
+};
+
+TEST_F(HttpNamespaceTest, ADirectoryThatWantsALoginIsNotEmpty) {
+  for (const int status : {401, 407}) {
+    Mount("http://h/d/");
+    Logged logged;
+    auto listing = List();
+    AnswerStatus("http://h/d/", status);
+    ASSERT_TRUE(listing.done());
+    ASSERT_FALSE(*listing);
+    EXPECT_EQ(listing->error().code, Code::kUnauthorized);
+    EXPECT_EQ(logged.Count("login"), 1U);
+  }
+}
+
+TEST_F(HttpNamespaceTest, ADirectoryWithoutAListingIsSaidOnceForACause) {
+  Logged logged;
+  for (const int status : {403, 403, 404, 404}) {
+    auto listing = List();
+    AnswerStatus("http://h/d/", status);
+    ASSERT_TRUE(listing.done() && *listing);
+    EXPECT_TRUE((**listing)->entries.empty());
+    scheduler_.Advance(seconds(2));
+  }
+  auto listing = List();
+  Answer("http://h/d/", 200, {{"Content-Type", "application/octet-stream"}}, "a disk image");
+  ASSERT_TRUE(listing.done() && *listing);
+  EXPECT_EQ(logged.Count("names there can only be looked up"), 3U);
+  EXPECT_EQ(logged.Count("http://h/d/: the origin answered 200 (application/octet-stream)"), 1U);
+}
+
+TEST_F(HttpNamespaceTest, NamesThatAreNotThereAreNoNews) {
+  Logged logged;
+  auto found = Lookup("nope");
+  AnswerStatus("http://h/d/nope/", 404);
+  ExpectError(found, Code::kNotFound);
+  EXPECT_EQ(logged.Count("looked up"), 0U);
+}
+
+TEST_F(HttpNamespaceTest, ManyDirectoriesWithoutAListingDoNotFloodTheLog) {
+  Logged logged;
+  for (int i = 0; i < 100; ++i) {
+    const std::string key = std::to_string(i) + "/";
+    auto listing = List({key});
+    AnswerStatus("http://h/d/" + key, 403);
+  }
+  EXPECT_EQ(logged.Count("can only be looked up"), 20U);
+  EXPECT_EQ(logged.Count("not logged for a minute"), 1U);
+}
+
+TEST_F(HttpNamespaceTest, UrlsOfDirectories) {
+  const std::pair<const char*, std::optional<std::string>> rows[] = {
+      {"http://h/d/", ""},         {"http://u:p@h/d/a/", "a/"},   {"http://h/d/a", std::nullopt},
+      {"http://h/", std::nullopt}, {"http://x/d/", std::nullopt}, {"http://h/d/?q", std::nullopt},
+  };
+  for (const auto& [url, key] : rows) {
+    const auto dir = names_->DirOfUrl(core::ParseUrl(url).value());
+    EXPECT_EQ(dir ? std::optional(dir->key) : std::nullopt, key) << url;
+  }
 }
 
 }  // namespace
