@@ -46,8 +46,12 @@ FileSystem::~FileSystem() {
   DARTFS_CHECK(Idle());
 }
 
-core::TimePoint FileSystem::Deadline() const {
+core::TimePoint FileSystem::ReadDeadline() const {
   return options_.timeout == core::Duration::zero() ? core::kNoDeadline : Now() + options_.timeout;
+}
+
+core::TimePoint FileSystem::NameDeadline() const {
+  return Now() + (options_.timeout == core::Duration::zero() ? kNameTimeout : options_.timeout);
 }
 
 Attr FileSystem::AttrOf(const Node& node) const {
@@ -87,7 +91,7 @@ void FileSystem::Lookup(NodeId parent_id, std::string name, Reply<Entry> reply) 
   if (parent->NoteLook(Now())) names_->ProbeAhead(dir);
   // The name is copied into the completion: the view below lives only for the call.
   const std::string asked = name;
-  names_->Lookup(dir, asked, Deadline(),
+  names_->Lookup(dir, asked, NameDeadline(),
                  [this, under_way = UnderWay(*this), parent, name = std::move(name),
                   reply = std::move(reply)](Result<Found> found) mutable {
                    AnswerLookup(parent, name, std::move(found), std::move(reply));
@@ -152,7 +156,7 @@ void FileSystem::Open(NodeId id, Reply<OpenedFile> reply) {
   // The kernel did not look the name up again itself: opened through an old path or descriptor.
   const auto& facts = node->facts();
   names_->Lookup(
-      facts.parent->facts().dir, facts.name, Deadline(),
+      facts.parent->facts().dir, facts.name, NameDeadline(),
       [this, under_way = UnderWay(*this), node,
        reply = std::move(reply)](Result<Found> found) mutable {
         if (!found) return void(reply.Send(std::move(found).error()));
@@ -193,7 +197,7 @@ void FileSystem::Read(HandleId handle, uint64_t offset, size_t size, Reply<core:
   const auto pending = reply.pending();
   file->reading->fetch_add(1, std::memory_order_relaxed);
   const core::ReadId id = file->reader->Read(
-      offset, wanted, Deadline(),
+      offset, wanted, ReadDeadline(),
       [wanted, reading = file->reading,
        reply = std::move(reply)](Result<core::ReadBytes> bytes) mutable {
         reading->fetch_sub(1, std::memory_order_relaxed);

@@ -25,9 +25,13 @@
 
 namespace dartfs::fs {
 
+// Of lookups, opens and listings where reads wait for ever: nobody may need their answer any more.
+inline constexpr core::Duration kNameTimeout = std::chrono::seconds(60);
+
 struct FileSystemOptions {
-  core::Duration ttl = std::chrono::seconds(60);      // how long the kernel keeps a name at most
-  core::Duration timeout = std::chrono::seconds(60);  // of any request; zero: none
+  core::Duration ttl = std::chrono::seconds(60);  // how long the kernel keeps a name at most
+  // Of any request. Zero: none for reads, kNameTimeout for the others.
+  core::Duration timeout = std::chrono::seconds(60);
   uid_t uid = 0;
   gid_t gid = 0;
   mode_t umask = 0;
@@ -141,7 +145,8 @@ class FileSystem {
   class UnderWay;  // counts a call that a Namespace will complete
 
   core::TimePoint Now() const { return engine_.scheduler().clock().Now(); }
-  core::TimePoint Deadline() const;
+  core::TimePoint ReadDeadline() const;
+  core::TimePoint NameDeadline() const;
   Attr AttrOf(const Node& node) const;
   core::Duration FreshFor(const core::Object& object, const core::Url& url) const;
   core::Result<Entry> RememberFound(const std::shared_ptr<Node>& parent, std::string_view name,

@@ -36,7 +36,7 @@ void FileSystem::LoadDir(HandleId handle, uint64_t offset, Reply<DirSnapshot> re
     }
     if (snapshot.listing) return void(reply.Send(std::move(snapshot)));
   }
-  names_->List(dir->node->facts().dir, Deadline(),
+  names_->List(dir->node->facts().dir, NameDeadline(),
                [this, under_way = UnderWay(*this), dir,
                 reply = std::move(reply)](Result<std::shared_ptr<const Listing>> listing) mutable {
                  if (!listing) return void(reply.Send(std::move(listing).error()));

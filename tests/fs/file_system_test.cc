@@ -338,7 +338,7 @@ TEST_F(FileSystemTest, AttributesOfAListingCostNoRequest) {
   EXPECT_EQ(fs_->Stats().nodes, 2u);
 }
 
-TEST_F(FileSystemTest, DeadlineIsTheTimeout) {
+TEST_F(FileSystemTest, DeadlineIsTheTimeoutAndOfNamesThereIsAlwaysOne) {
   EXPECT_EQ(fs_->options().timeout, seconds(60));
   auto names = std::make_unique<MemoryNamespace>(engine_);
   const MemoryNamespace& tree = *names;
@@ -347,7 +347,7 @@ TEST_F(FileSystemTest, DeadlineIsTheTimeout) {
   FileSystem forever(options, std::move(names), engine_);
   Answer<Entry> never;
   forever.Lookup(kRootNode, "x", never.reply());
-  EXPECT_EQ(tree.last_deadline.load(), core::kNoDeadline);
+  EXPECT_EQ(tree.last_deadline.load(), scheduler_.clock().Now() + kNameTimeout);
   Lookup("x");
   EXPECT_EQ(tree_->last_deadline.load(), scheduler_.clock().Now() + seconds(60));
 }
