@@ -1,14 +1,17 @@
 #include "fs/fuse_mount.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <iterator>
 #include <memory>
 #include <optional>
 
@@ -74,6 +77,46 @@ Result<bool> DetachDeadMount(const std::string& path) {
   return true;
 }
 
+// Where the kernel shows itself: what is mounted there takes it from the whole machine.
+bool IsKernelFs(const struct statfs& facts) {
+  // Not in <linux/magic.h>: mqueue, configfs, fusectl, rpc_pipefs (the kernel's sources of each).
+  constexpr uint64_t kMagics[] = {
+      PROC_SUPER_MAGIC,   SYSFS_MAGIC,         DEBUGFS_MAGIC,      TRACEFS_MAGIC, SECURITYFS_MAGIC,
+      CGROUP_SUPER_MAGIC, CGROUP2_SUPER_MAGIC, DEVPTS_SUPER_MAGIC, BPF_FS_MAGIC,  PSTOREFS_MAGIC,
+      EFIVARFS_MAGIC,     BINFMTFS_MAGIC,      SELINUX_MAGIC,      NSFS_MAGIC,    0x19800202,
+      0x62656570,         0x65735543,          0x67596969,
+  };
+  const auto type = static_cast<uint32_t>(facts.f_type);
+  return std::find(std::begin(kMagics), std::end(kMagics), type) != std::end(kMagics);
+}
+
+// `path` is resolved.
+Status RefuseSystemPlace(const std::string& path) {
+  const std::string shown = EscapeForeign(path);
+  if (path == "/" || path == "/dev") {
+    return MakeError(Code::kInvalidArgument,
+                     "the mountpoint may not be " + shown +
+                         ": the system would be without it; choose a directory of its own");
+  }
+  struct statfs facts {};
+  if (statfs(path.c_str(), &facts) != 0) return ErrnoError(errno, shown);
+  if (!IsKernelFs(facts)) return {};
+  return MakeError(Code::kInvalidArgument,
+                   "the mountpoint may not be " + shown +
+                       ": it lies on one of the kernel's own file systems (proc, sysfs, cgroup and "
+                       "the like); choose a directory on a real one");
+}
+
+Status RefuseOddPlace(const std::string& path) {
+  struct stat st {};
+  if (const int error = LookErrno(path, &st)) return ErrnoError(error, EscapeForeign(path));
+  if (!S_ISDIR(st.st_mode)) {
+    return MakeError(Code::kInvalidArgument,
+                     "the mountpoint " + EscapeForeign(path) + " is not a directory");
+  }
+  return RefuseSystemPlace(path);
+}
+
 Status RefuseLiveMount(const std::string& path) {
   const auto top = TopMountAt(ReadMountInfo(), path);
   if (!top || top->type != kFsType) return {};
@@ -109,6 +152,13 @@ std::string EscapeOption(const std::string& value) {
 
 }  // namespace
 
+Status CheckMountpoint(const std::string& path) {
+  struct statfs facts {};
+  if (statfs(path.c_str(), &facts) != 0 && IsDeadMount(errno)) return {};
+  TRY_ASSIGN(const std::string real, RealPath(path));
+  return RefuseOddPlace(real);
+}
+
 Result<std::string> PrepareMountpoint(const std::string& asked) {
   constexpr int kMaxLayers = 16;
   TRY_ASSIGN(std::string path, ResolveWithoutTouching(asked));
@@ -117,12 +167,7 @@ Result<std::string> PrepareMountpoint(const std::string& asked) {
     if (!detached) break;
   }
   TRY_ASSIGN(path, RealPath(asked));  // a symbolic link, once nothing dead hides it
-  struct stat st {};
-  if (const int error = LookErrno(path, &st)) return ErrnoError(error, EscapeForeign(path));
-  if (!S_ISDIR(st.st_mode)) {
-    return MakeError(Code::kInvalidArgument,
-                     "the mountpoint " + EscapeForeign(path) + " is not a directory");
-  }
+  TRY(RefuseOddPlace(path));
   TRY(RefuseLiveMount(path));
   return path;
 }

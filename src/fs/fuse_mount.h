@@ -21,9 +21,15 @@ struct FuseMountOptions {
   bool noexec = false;
 };
 
+// Whether the path may be mounted on, without changing anything: a directory, neither the root nor
+// on one of the kernel's own file systems (proc, sysfs, ...). Fine: a dead mount on it. Errors as
+// below.
+core::Status CheckMountpoint(const std::string& path);
+
 // The absolute path of the directory that is to be mounted on. A dead mount on it (its daemon has
 // gone) is detached first, said in the log. Errors, each with what to do: kNotFound,
-// kInvalidArgument (not a directory), kBusy (a live dartfs mount is there), kIo.
+// kInvalidArgument (not a directory, or none to mount on), kBusy (a live dartfs mount is there),
+// kIo.
 core::Result<std::string> PrepareMountpoint(const std::string& path);
 
 // Opens /dev/fuse and mounts it: ro,nosuid,nodev,default_permissions, whatever else is asked for.

@@ -87,6 +87,7 @@ Status Mount::Impl::Start(std::unique_ptr<Namespace> names) {
   struct stat st {};
   if (stat(mountpoint.c_str(), &st) != 0) return ErrnoError(errno, EscapeForeign(mountpoint));
   device = st.st_dev;
+  if (!by_kernel && options.on_mounted) options.on_mounted(mountpoint, device);
   if (options.read_ahead_kib == 0) return {};
   if (const Status raised = SetReadAhead(device, options.read_ahead_kib); !raised) {
     LOG_INFO("the kernel's read-ahead stays at its default: {}", raised.error().context);
@@ -107,6 +108,7 @@ Status Mount::Impl::Attach() {
     // Known from here on, so that whatever fails below does not leave a dead mount behind.
     const auto top = TopMountAt(ReadMountInfo(), mountpoint);
     if (top) device = makedev(top->major, top->minor);
+    if (top && options.on_mounted) options.on_mounted(mountpoint, device);
   } else {
     session_options.mount_options = FusermountOptions(mount);
   }

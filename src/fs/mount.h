@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -24,13 +25,15 @@ struct MountOptions {
   uid_t uid = 0;
   gid_t gid = 0;
   mode_t umask = 0;
-  core::Duration timeout = std::chrono::seconds(60);  // of any request; zero: none
+  core::Duration timeout = std::chrono::seconds(60);  // as in FileSystemOptions
   core::Duration ttl = std::chrono::seconds(60);      // how long the kernel keeps names
   core::Grid grid;                                    // the engine's
   std::string authorization;       // for reads through this mount, as in core::Requester
   unsigned read_ahead_kib = 4096;  // of the kernel; 0 leaves it alone
   unsigned threads = 0;            // of the FUSE loop; 0: by the number of processors
   unsigned max_background = 64;    // reads ahead that the kernel may have under way
+  // Called once the kernel shows the mount, which may not answer yet: resolved mountpoint, device.
+  std::function<void(const std::string& mountpoint, dev_t device)> on_mounted = {};
 };
 
 struct MountStats {

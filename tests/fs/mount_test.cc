@@ -11,6 +11,7 @@
 #include <set>
 #include <vector>
 
+#include "fs/fuse_mount.h"
 #include "fs/mount_fixture.h"
 #include "fs/mount_info.h"
 
@@ -291,6 +292,33 @@ TEST_F(MountTest, PagesOfAVersionAreKeptOverOpens) {
   const uint64_t reads = Requests("read");
   EXPECT_EQ(ReadAll(Path("a")), Pattern(1, 0, kMiB));
   EXPECT_EQ(Requests("read"), reads);
+}
+
+// The kernel's own file systems, and the root: whoever covers them takes them from the machine.
+TEST(Mountpoint, SystemPlacesAreRefused) {
+  for (const char* path :
+       {"/", "/proc", "/proc/self", "/sys", "/dev", "/dev/pts", "/proc/../proc"}) {
+    if (access(path, F_OK) != 0) continue;
+    const auto checked = CheckMountpoint(path);
+    ASSERT_FALSE(checked) << path;
+    EXPECT_EQ(checked.error().code, core::Code::kInvalidArgument) << path;
+    EXPECT_FALSE(PrepareMountpoint(path)) << path;
+  }
+  EXPECT_TRUE(CheckMountpoint("/tmp"));
+  EXPECT_FALSE(CheckMountpoint("/nonexistent"));
+}
+
+TEST_F(MountTest, TellsWhatItMounted) {
+  dev_t told = 0;
+  MountOptions options = Options();
+  options.on_mounted = [&](const std::string& mountpoint, dev_t device) {
+    EXPECT_EQ(mountpoint, dir_);
+    told = device;
+  };
+  Mounted(std::move(options));
+  struct stat st {};
+  ASSERT_EQ(stat(dir_.c_str(), &st), 0);
+  EXPECT_EQ(told, st.st_dev);
 }
 
 }  // namespace
