@@ -175,7 +175,8 @@ constexpr OptionRow kTable[] = {
      [](Options& o, std::string_view v) {
        return SetSize(o.inflight, v, kMinInflightBytes, INT64_MAX);
      }},
-    {"read-ahead", "", "SIZE", "furthest that one sequential reader is read ahead [128MiB]",
+    {"read-ahead", "", "SIZE",
+     "furthest that one sequential reader is read ahead; 0: not at all [128MiB]",
      [](Options& o, std::string_view v) {
        return SetSize(o.read_ahead, v, 0, kMaxReadAheadBytes);
      }},
@@ -263,24 +264,53 @@ std::string Suggest(std::string_view name, std::string_view prefix, char separat
 
 bool IsMountWord(std::string_view word) {
   constexpr std::string_view kWords[] = {
-      "ro",          "rw",
-      "dev",         "nodev",
-      "suid",        "nosuid",
-      "exec",        "auto",
-      "noauto",      "user",
-      "nouser",      "users",
-      "owner",       "group",
-      "defaults",    "_netdev",
-      "nofail",      "nonempty",
-      "atime",       "noatime",
-      "diratime",    "relatime",
-      "norelatime",  "nodiratime",
-      "async",       "lazytime",
-      "silent",      "loud",
-      "strictatime", "nostrictatime",
-      "nolazytime",  "default_permissions",
+      "ro",
+      "rw",
+      "dev",
+      "nodev",
+      "suid",
+      "nosuid",
+      "exec",
+      "auto",
+      "noauto",
+      "user",
+      "nouser",
+      "users",
+      "owner",
+      "group",
+      "defaults",
+      "_netdev",
+      "nofail",
+      "nonempty",
+      "atime",
+      "noatime",
+      "diratime",
+      "relatime",
+      "norelatime",
+      "nodiratime",
+      "async",
+      "sync",
+      "dirsync",
+      "lazytime",
+      "nolazytime",
+      "strictatime",
+      "silent",
+      "loud",
+      "mand",
+      "nomand",
+      "iversion",
+      "noiversion",
+      "nosymfollow",
+      "symfollow",
+      "nostrictatime",
+      "auto_unmount",
+      "default_permissions",
   };
-  return word.starts_with("x-") || word.starts_with("X-") || word.starts_with("comment=") ||
+  // mount(8) adds user= by itself; the others are options of every FUSE program.
+  constexpr std::string_view kBeginnings[] = {
+      "x-", "X-", "comment=", "user=", "fsname=", "subtype=", "max_read="};
+  return std::any_of(std::begin(kBeginnings), std::end(kBeginnings),
+                     [word](std::string_view begin) { return word.starts_with(begin); }) ||
          std::find(std::begin(kWords), std::end(kWords), word) != std::end(kWords);
 }
 

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <span>
@@ -46,9 +47,11 @@ class Parser {
     app_.set_help_flag();
     app_.allow_extras();
     app_.add_option("SOURCE", line_.source, "URL of a directory: http:// or https://");
-    app_.add_option("MOUNTPOINT", line_.mountpoint, "an empty directory");
+    app_.add_option("MOUNTPOINT", line_.mountpoint,
+                    "a directory; its content is hidden while mounted");
     AddTaking("-o", line_.mount_options, "OPT[,OPT=VALUE]", "options as mount(8) gives them");
     app_.add_option("--config", line_.config_file, "read options from a TOML file first")
+        ->type_name("FILE")
         ->option_text("FILE");
     app_.add_flag("--check-config", line_.check_config, "check all options and end");
     app_.add_flag("-h,--help", line_.help, "print this and end");
@@ -80,6 +83,7 @@ class Parser {
                  std::string_view help) {
     app_.add_option(names, into, std::string(help))
         ->allow_extra_args(false)
+        ->type_name(std::string(value))  // for messages
         ->option_text(std::string(value));
   }
 
@@ -119,6 +123,9 @@ Status AddMountOption(const std::string& word, Values& values) {
   const size_t equals = word.find('=');
   const std::string name = word.substr(0, equals);
   const OptionRow* row = FindOption(name);
+  if (row == nullptr && name == "remount") {
+    return Usage("-o remount is not supported; unmount and mount again");
+  }
   if (row == nullptr) {
     return Usage("-o: unknown option '" + EscapeForeign(name, 64) + "'" + Suggest(name, "", '_'));
   }
@@ -160,6 +167,10 @@ Status AddConfigItem(const CLI::ConfigItem& item, Values& values) {
 }
 
 Result<Values> ConfigFileValues(const std::string& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) {
+    return Usage("--config: " + EscapeForeign(path) + " is a directory, not a file");
+  }
   std::ifstream file(path);
   if (!file) return Usage("--config: can't read " + EscapeForeign(path));
   std::vector<CLI::ConfigItem> items;
@@ -225,10 +236,13 @@ Status CheckSource(const std::string& source) {
                    core::RedactUrl(source) + "'");
     }
   }
-  if (auto url = core::ParseUrl(source); !url) {
-    return std::move(url).error().WithContext("SOURCE");
-  }
-  return {};
+  auto url = core::ParseUrl(source);
+  if (!url) return std::move(url).error().WithContext("SOURCE");
+  if (!url->query) return {};
+  return Usage(
+      "SOURCE " + core::RedactUrl(source) +
+      ": a directory's URL can't have a query, because the names in it are appended to its "
+      "path; leave out the '?' and what follows");
 }
 
 }  // namespace

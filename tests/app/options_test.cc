@@ -151,10 +151,12 @@ TEST(Options, LogLevelGivenBesidesDebugHolds) {
 }
 
 TEST(Options, WordsOfMountAreAccepted) {
-  const Options options =
-      Parsed({"-o",
-              "rw,ro,dev,suid,nodev,nosuid,exec,auto,noauto,user,defaults,_netdev,nofail,nonempty,"
-              "x-systemd.automount,x-systemd.idle-timeout=60,X-mount.mkdir,noatime,,"});
+  const Options options = Parsed(
+      {"-o",
+       "rw,ro,dev,suid,nodev,nosuid,exec,auto,noauto,user,defaults,_netdev,nofail,nonempty,"
+       "x-systemd.automount,x-systemd.idle-timeout=60,X-mount.mkdir,noatime,,sync,dirsync,"
+       "nosymfollow,user=joe,mand,nomand,iversion,noiversion,auto_unmount,fsname=a,subtype=b,"
+       "max_read=131072"});
   EXPECT_EQ(options.cache_size, Options().cache_size);
 }
 
@@ -184,7 +186,11 @@ TEST(Options, ErrorsNameTheOptionAndWhatIsRight) {
       {{kUrl, "/mnt", "-o", "ttl="}, "-o ttl"},
       {{kUrl, "/mnt", "--cache-size", "ten"}, "--cache-size: 'ten'"},
       {{kUrl, "/mnt", "--cache-size", "1MiB"}, "from 16"},
-      {{kUrl, "/mnt", "--cache-size"}, "cache-size"},
+      {{kUrl, "/mnt", "--cache-size"}, "--cache-size: 1 required SIZE missing"},
+      {{kUrl, "/mnt", "--config"}, "FILE"},
+      {{kUrl, "/mnt", "--config", "/tmp"}, "/tmp is a directory"},
+      {{kUrl, "/mnt", "-o", "remount"}, "remount is not supported; unmount and mount again"},
+      {{"http://h/?key=1", "/mnt"}, "query"},
       {{kUrl, "/mnt", "--connections", "0"}, "1 to 1024"},
       {{kUrl, "/mnt", "--connections", "-1"}, "1 to 1024"},
       {{kUrl, "/mnt", "--umask", "8"}, "octal"},
@@ -233,6 +239,7 @@ TEST(Options, Actions) {
   EXPECT_EQ(ParseCommandLine({"--check-config"})->action, Action::kCheckConfig);
   EXPECT_FALSE(ParseCommandLine({"--check-config", "-o", "ttl=x"}));
   EXPECT_FALSE(ParseCommandLine({"--check-config", "any", "/mnt"}));
+  EXPECT_FALSE(ParseCommandLine({"--check-config", "http://h/?q", "/mnt"}));
 }
 
 TEST(Options, HelpNamesEveryOption) {
