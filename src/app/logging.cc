@@ -8,6 +8,7 @@
 #include <exception>
 #include <memory>
 
+#include "app/preflight.h"
 #include "core/base/text.h"
 
 // <syslog.h> has priorities of the same names as the log's macros.
@@ -30,7 +31,9 @@ std::shared_ptr<dist_sink_mt>& Switch() {
   return sink;
 }
 
+// spdlog makes directories that are not there: a slip of the finger is to be told instead.
 Result<spdlog::sink_ptr> OpenFile(const std::string& path) {
+  TRY(CheckParent("log file", path));
   try {
     return spdlog::sink_ptr(std::make_shared<spdlog::sinks::basic_file_sink_mt>(path));
   } catch (const std::exception& failure) {

@@ -39,12 +39,19 @@ std::optional<std::vector<std::string>> PathBelow(std::string_view mountpoint,
 
 core::Result<core::Url> UrlOfPath(const fs::Namespace& names,
                                   const std::vector<std::string>& components) {
+  TRY_ASSIGN(const fs::DirRef dir,
+             DirOfPath(names, std::span(components).first(components.size() - 1)));
+  return names.UrlOf(dir, components.back());
+}
+
+core::Result<fs::DirRef> DirOfPath(const fs::Namespace& names,
+                                   std::span<const std::string> components) {
   fs::DirRef dir = names.Root();
-  for (size_t i = 0; i + 1 < components.size(); ++i) {
-    TRY_ASSIGN(fs::DirRef next, names.DirOf(dir, components[i]));
+  for (const std::string& component : components) {
+    TRY_ASSIGN(fs::DirRef next, names.DirOf(dir, component));
     dir = std::move(next);
   }
-  return names.UrlOf(dir, components.back());
+  return dir;
 }
 
 }  // namespace dartfs::app

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,5 +22,10 @@ std::optional<std::vector<std::string>> PathBelow(std::string_view mountpoint,
 // `components` is not empty. kNotFound, kInvalidArgument: no such name can be.
 core::Result<core::Url> UrlOfPath(const fs::Namespace& names,
                                   const std::vector<std::string>& components);
+
+// The directory that `components` name, if it is one; none: the root. Errors as above, and
+// kNotFound for what is known to be a file.
+core::Result<fs::DirRef> DirOfPath(const fs::Namespace& names,
+                                   std::span<const std::string> components);
 
 }  // namespace dartfs::app

@@ -35,7 +35,8 @@ constexpr size_t kSchedulerThreads = 2;
 
 class NodeImpl final : public Node {
  public:
-  explicit NodeImpl(const Options& options) : options_(options) {}
+  NodeImpl(const Options& options, OnMounted on_mounted)
+      : options_(options), on_mounted_(std::move(on_mounted)) {}
   ~NodeImpl() override { Stop(); }
 
   Status Start() {
@@ -57,9 +58,14 @@ class NodeImpl final : public Node {
   Status StartControl();
   core::IdentityOptions IdentityOptions() const;
   NodeFacts Facts() const;
-  Result<core::Url> ExplainedUrl(const json& request) const;
+  struct Explained {
+    core::Url url;
+    std::optional<fs::DirRef> dir;  // where it is, or may be, a directory of the mount
+  };
+  Result<Explained> WhatToExplain(const json& request) const;
 
   const Options options_;
+  const OnMounted on_mounted_;
   const core::TimePoint started_ = core::RealClock().Now();
   core::Url source_;
   core::UniqueFd ended_;
@@ -146,6 +152,7 @@ Status NodeImpl::StartMount() {
   mount.timeout = options_.timeout.value_or(core::Duration::zero());
   mount.ttl = options_.ttl;
   mount.authorization = names.authorization;
+  mount.on_mounted = on_mounted_;
   TRY_ASSIGN(mount_, fs::Mount::Create(mount, std::move(made), *engine_));
   mount_watch_ = core::StartThread("mount-watch", [this] {
     mount_->Wait();
@@ -161,8 +168,10 @@ Status NodeImpl::StartControl() {
   // Looks into the cache's index: on a disk that hangs, `status` answers all the same.
   explain_worker_ = core::MakeThreadScheduler("explain", 1, core::RealClock());
   const auto explain = [this](const json& request) -> Result<json> {
-    TRY_ASSIGN(const core::Url url, ExplainedUrl(request));
-    return ExplainReport(url, *engine_);
+    TRY_ASSIGN(const Explained what, WhatToExplain(request));
+    json report = ExplainReport(what.url, *engine_);
+    if (what.dir) AddListingReport(report, names_->ExplainListing(*what.dir));
+    return report;
   };
   dispatch_.AddBlocking("explain", explain, *explain_worker_);
   ControlServerOptions control;
@@ -179,8 +188,11 @@ NodeFacts NodeImpl::Facts() const {
   return {options_.cache_dir, started_, {{mount_->mountpoint(), core::RedactUrl(options_.source)}}};
 }
 
-Result<core::Url> NodeImpl::ExplainedUrl(const json& request) const {
-  if (const auto url = TextField(request, "url")) return core::ParseUrl(*url);
+Result<NodeImpl::Explained> NodeImpl::WhatToExplain(const json& request) const {
+  if (const auto text = TextField(request, "url")) {
+    TRY_ASSIGN(const core::Url url, core::ParseUrl(*text));
+    return Explained{url, names_->DirOfUrl(url)};
+  }
   const auto encoded = TextField(request, "path");
   const auto path = encoded ? core::PercentDecode(*encoded) : std::nullopt;
   if (!path) return MakeError(Code::kInvalidArgument, "explain needs a url or a path");
@@ -190,8 +202,10 @@ Result<core::Url> NodeImpl::ExplainedUrl(const json& request) const {
                                           " does not lie on a mount of this node (" +
                                           core::EscapeForeign(mount_->mountpoint()) + ")");
   }
-  if (below->empty()) return source_;
-  return UrlOfPath(*names_, *below);
+  if (below->empty()) return Explained{source_, names_->Root()};
+  TRY_ASSIGN(const core::Url url, UrlOfPath(*names_, *below));
+  const auto dir = DirOfPath(*names_, *below);
+  return Explained{url, dir ? std::optional(*dir) : std::nullopt};
 }
 
 void NodeImpl::Stop() {
@@ -212,8 +226,8 @@ void NodeImpl::Stop() {
 
 }  // namespace
 
-Result<std::unique_ptr<Node>> Node::Start(const Options& options) {
-  auto node = std::make_unique<NodeImpl>(options);
+Result<std::unique_ptr<Node>> Node::Start(const Options& options, OnMounted on_mounted) {
+  auto node = std::make_unique<NodeImpl>(options, std::move(on_mounted));
   TRY(node->Start());
   LOG_INFO("{} mounted on {}; cache {}, {}", core::RedactUrl(options.source),
            core::EscapeForeign(node->mountpoint()), core::EscapeForeign(options.cache_dir),

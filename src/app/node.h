@@ -4,6 +4,9 @@
 // Main thread only, but for what the control socket's thread reads.
 #pragma once
 
+#include <sys/types.h>
+
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -12,12 +15,15 @@
 
 namespace dartfs::app {
 
+// The resolved mountpoint and the device, once the kernel shows the mount.
+using OnMounted = std::function<void(const std::string& mountpoint, dev_t device)>;
+
 class Node {
  public:
   virtual ~Node() = default;  // Stop
   // Mounted and answering on return; no origin has been asked. Blocks on the local disk. Every
   // error says what to do. Options have passed ResolveDefaults.
-  static core::Result<std::unique_ptr<Node>> Start(const Options& options);
+  static core::Result<std::unique_ptr<Node>> Start(const Options& options, OnMounted on_mounted);
 
   // Readable once the mount has ended, whoever unmounted it.
   virtual int ended_fd() const = 0;

@@ -95,6 +95,13 @@ json RangesOf(const std::vector<bool>& present) {
   return ranges;
 }
 
+json ErrorReport(const core::Error& error, int64_t age_ms) {
+  return {{"code", core::CodeName(error.code)},
+          {"message", error.context},
+          {"http_status", error.http_status},
+          {"age_ms", age_ms}};
+}
+
 json ObjectReport(const core::Object& object, core::Store& store) {
   const core::Object::Facts& facts = object.facts();
   const core::ObjectMeta& meta = facts.meta;
@@ -152,12 +159,22 @@ json ExplainReport(const core::Url& url, core::Engine& engine) {
     report["object"] = ObjectReport(*known.object, engine.store());
   }
   if (known.last_error) {
-    report["last_error"] = {{"code", core::CodeName(known.last_error->code)},
-                            {"message", known.last_error->context},
-                            {"http_status", known.last_error->http_status},
-                            {"age_ms", known.last_error_age_ms}};
+    report["last_error"] = ErrorReport(*known.last_error, known.last_error_age_ms);
   }
   return report;
+}
+
+void AddListingReport(json& report, const fs::DirReport& known) {
+  if (known.listing == nullptr && known.problem == nullptr) return;
+  json listing = {{"held", known.listing != nullptr}};
+  if (known.listing != nullptr) {
+    listing["names"] = known.listing->shown()->entries.size();
+    listing["complete"] = known.listing->shown()->complete;
+  }
+  if (known.problem != nullptr) {
+    listing["last_error"] = ErrorReport(*known.problem, known.problem_age_ms);
+  }
+  report["listing"] = std::move(listing);
 }
 
 }  // namespace dartfs::app

@@ -1,9 +1,7 @@
 #include "app/run.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/mount.h>
-#include <sys/stat.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
@@ -20,6 +18,8 @@
 #include "app/logging.h"
 #include "app/node.h"
 #include "app/options.h"
+#include "app/pid_file.h"
+#include "app/preflight.h"
 #include "app/signals.h"
 #include "app/start_report.h"
 #include "core/base/log.h"
@@ -34,31 +34,6 @@ using core::Status;
 // A stop that takes longer is ended by force: reads are answered within a second, the cache is
 // local.
 constexpr core::Duration kStopLimit = std::chrono::seconds(30);
-
-// Removed with the object.
-class PidFile {
- public:
-  PidFile() = default;
-  PidFile(const PidFile&) = delete;
-  PidFile& operator=(const PidFile&) = delete;
-  ~PidFile() {
-    if (!path_.empty()) unlink(path_.c_str());
-  }
-  Status Write(const std::string& path) {
-    if (path.empty()) return {};
-    const core::UniqueFd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-    const std::string text = std::to_string(getpid()) + "\n";
-    if (!fd.valid() || write(fd.get(), text.data(), text.size()) < 0) {
-      return core::ErrnoError(errno, "PID file " + core::EscapeForeign(path));
-    }
-    path_ = path;
-    return {};
-  }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 // What the options come from: again on SIGHUP, when the working directory is another.
 struct CommandLine {
@@ -129,10 +104,17 @@ int Serve(StartReport report, const Options& options, const CommandLine& command
   RaiseOpenFilesLimit();
   Result<Signals> signals = Signals::Create();
   if (!signals) return fail(kExitSystem, signals.error());
-  Result<std::unique_ptr<Node>> node = Node::Start(options);
+  if (const Status mine = CheckPidFile(options.pid_file); !mine) {
+    return fail(kExitMount, mine.error());
+  }
+  Result<std::unique_ptr<Node>> node =
+      Node::Start(options, [&report](const std::string& mountpoint, dev_t device) {
+        report.Mounted(mountpoint, device);
+      });
   if (!node) return fail(kExitMount, node.error());
   PidFile pid_file;
   if (const Status written = pid_file.Write(options.pid_file); !written) {
+    (*node)->Stop();
     return fail(kExitMount, written.error());
   }
   report.Ready();
@@ -179,7 +161,12 @@ int Run(int argc, char** argv) {
     PrintError(resolved.error().context);
     return kExitUsage;
   }
-  if (invocation->action == Action::kCheckConfig) {
+  const bool check_only = invocation->action == Action::kCheckConfig;
+  if (const Status places = check_only ? CheckPlaces(options) : CheckFiles(options); !places) {
+    PrintError(places.error().context);
+    return kExitUsage;
+  }
+  if (check_only) {
     std::puts("the options are right");
     return kExitOk;
   }

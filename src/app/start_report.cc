@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,9 +12,11 @@
 #include <charconv>
 #include <csignal>
 #include <cstdio>
+#include <optional>
 #include <string_view>
 
 #include "core/base/text.h"
+#include "fs/fuse_mount.h"
 
 namespace dartfs::app {
 namespace {
@@ -53,19 +56,58 @@ std::string TookTooLong(const std::string& cache_dir, core::Duration deadline) {
          "(--cache-dir DIR, -o cache_dir=DIR)";
 }
 
-// The parent's part: a report is "<exit code> <text>".
+// What the child writes: "mounted <major> <minor> <mountpoint>\0" once it is, then "<exit code>
+// <text>".
+constexpr std::string_view kMounted = "mounted ";
+
+struct OwnMount {
+  std::string mountpoint;
+  dev_t device = 0;
+};
+
+// Takes the first part off the report.
+std::optional<OwnMount> TakeMount(std::string& report) {
+  const size_t end = report.find('\0');
+  if (!report.starts_with(kMounted) || end == std::string::npos) return std::nullopt;
+  const std::string_view text = std::string_view(report).substr(0, end);
+  const size_t second = text.find(' ', kMounted.size());
+  const size_t third = text.find(' ', second + 1);
+  if (second == std::string_view::npos || third == std::string_view::npos) return std::nullopt;
+  const auto high = core::ParseUint(text.substr(kMounted.size(), second - kMounted.size()));
+  const auto low = core::ParseUint(text.substr(second + 1, third - second - 1));
+  OwnMount mount{
+      std::string(text.substr(third + 1)),
+      makedev(static_cast<unsigned>(high.value_or(0)), static_cast<unsigned>(low.value_or(0)))};
+  report.erase(0, end + 1);
+  return mount;
+}
+
+// The child has gone, or hangs and won't come back.
+void Undo(const std::optional<OwnMount>& mount) {
+  if (!mount) return;
+  const core::Status undone = fs::AbortFuse(mount->mountpoint, mount->device);
+  if (!undone) {
+    PrintError("the mount stays behind: " + undone.error().context +
+               "; detach it: fusermount3 -u -z " + core::EscapeForeign(mount->mountpoint));
+  }
+}
+
+// The parent's part.
 [[noreturn]] void WaitAsParent(UniqueFd pipe, pid_t child, const std::string& cache_dir,
                                core::Duration deadline) {
   std::string report;
   if (!ReadReport(pipe.get(), core::RealClock().Now() + deadline, report)) {
     kill(child, SIGKILL);
+    Undo(TakeMount(report));
     PrintError(TookTooLong(cache_dir, deadline));
     _exit(kExitMount);
   }
+  const std::optional<OwnMount> mount = TakeMount(report);
   int code = kExitMount;
   const char* end = report.data() + report.size();
   const auto [rest, failure] = std::from_chars(report.data(), end, code);
   if (failure != std::errc()) {
+    Undo(mount);
     PrintError("the process ended before the mount was usable; its log may say why");
     _exit(kExitMount);
   }
@@ -102,6 +144,14 @@ core::Result<StartReport> StartReport::Background(const std::string& cache_dir,
     WaitAsParent(std::move(reading), child, cache_dir, deadline);
   }
   return StartReport(std::move(writing), true);
+}
+
+void StartReport::Mounted(const std::string& mountpoint, dev_t device) {
+  if (!background_) return;
+  std::string line = std::string(kMounted) + std::to_string(major(device)) + " " +
+                     std::to_string(minor(device)) + " " + mountpoint;
+  line.push_back('\0');
+  WriteAll(pipe_.get(), line);
 }
 
 void StartReport::Ready() {

@@ -5,6 +5,8 @@
 // parent to tell. Made before threads start; used by the main thread.
 #pragma once
 
+#include <sys/types.h>
+
 #include <string>
 
 #include "core/base/result.h"
@@ -31,6 +33,9 @@ class StartReport {
   static core::Result<StartReport> Background(const std::string& cache_dir,
                                               core::Duration deadline = kDeadline);
 
+  // The kernel shows the mount from now on: should the start end without Ready or Failed, the
+  // parent takes it away again.
+  void Mounted(const std::string& mountpoint, dev_t device);
   // The start went well: in the background the terminal is left (own session, stdio on /dev/null).
   void Ready();
   // Prints the error at the starter's terminal; the caller then ends with the same code.

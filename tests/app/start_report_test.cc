@@ -2,11 +2,18 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mount.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
+#include <cstdlib>
 #include <functional>
+#include <string>
+
+#include "fs/fuse_mount.h"
+#include "fs/mount_info.h"
 
 namespace dartfs::app {
 namespace {
@@ -75,6 +82,45 @@ TEST(StartReport, AStartThatHangsIsEndedAndExplained) {
   EXPECT_THAT(ended.said, HasSubstr("index of the cache in /cache\\x0a/dir"));
   EXPECT_THAT(ended.said, HasSubstr("--cache-dir"));
   EXPECT_THAT(ended.said, HasSubstr("dmesg"));
+}
+
+// What a child that ends so leaves at its mountpoint, and what its starter says.
+Ended InBackgroundMounted(core::Duration deadline, const std::string& point,
+                          void (*end)(StartReport)) {
+  return InBackground(deadline, [&](StartReport report) {
+    auto device = fs::MountFuse({.mountpoint = point, .source = "test"});
+    if (!device) _exit(98);
+    for (const fs::MountedFs& mount : fs::ReadMountInfo()) {
+      if (mount.mountpoint == point) report.Mounted(point, makedev(mount.major, mount.minor));
+    }
+    end(std::move(report));
+  });
+}
+
+TEST(StartReport, AMountOfAStartThatFailedIsTakenAway) {
+  if (geteuid() != 0 || access("/dev/fuse", R_OK | W_OK) != 0) {
+    std::fprintf(stderr, "SKIPPED: tests of a real mount need root and /dev/fuse\n");
+    GTEST_SKIP();
+  }
+  std::string point = "/tmp/dartfs_start_test.XXXXXX";
+  ASSERT_NE(mkdtemp(point.data()), nullptr);
+  void (*const ends[])(StartReport) = {[](StartReport) { abort(); }, [](StartReport) { pause(); }};
+  for (const auto end : ends) {
+    EXPECT_EQ(InBackgroundMounted(milliseconds(500), point, end).code, kExitMount);
+    EXPECT_FALSE(fs::TopMountAt(fs::ReadMountInfo(), point));
+    while (umount2(point.c_str(), MNT_DETACH) == 0) {
+    }
+  }
+  rmdir(point.c_str());
+}
+
+TEST(StartReport, AMountAloneIsNoAnswer) {
+  const Ended ended = InBackground(std::chrono::seconds(60), [](StartReport report) {
+    report.Mounted("/no\nwhere", 7);
+    report.Failed(kExitMount, core::MakeError(core::Code::kIo, "why"));
+  });
+  EXPECT_EQ(ended.code, kExitMount);
+  EXPECT_EQ(ended.said, "dartfs: why\n");
 }
 
 }  // namespace

@@ -1,0 +1,68 @@
+#include "app/preflight.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "core/base/text.h"
+#include "fs/fuse_mount.h"
+
+namespace dartfs::app {
+namespace {
+
+using core::Code;
+using core::EscapeForeign;
+using core::MakeError;
+using core::Status;
+
+enum class Place { kNone, kDirectory, kOther };
+
+Place PlaceOf(const std::string& path) {
+  struct stat st {};
+  if (stat(path.c_str(), &st) != 0) return Place::kNone;
+  return S_ISDIR(st.st_mode) ? Place::kDirectory : Place::kOther;
+}
+
+Status CheckWritten(const std::string& what, const std::string& path) {
+  if (path.empty()) return {};
+  TRY(CheckParent(what, path));
+  if (PlaceOf(path) != Place::kDirectory) return {};
+  return MakeError(Code::kInvalidArgument, what + " " + EscapeForeign(path) + ": is a directory");
+}
+
+Status CheckCaFile(const std::string& path) {
+  if (path.empty()) return {};
+  if (access(path.c_str(), R_OK) != 0) {
+    return core::ErrnoError(errno, "--ca-file " + EscapeForeign(path));
+  }
+  if (PlaceOf(path) != Place::kDirectory) return {};
+  return MakeError(Code::kInvalidArgument,
+                   "--ca-file " + EscapeForeign(path) + ": is a directory, not a PEM file");
+}
+
+}  // namespace
+
+Status CheckParent(const std::string& what, const std::string& path) {
+  const std::string parent = path.substr(0, path.rfind('/') + 1);
+  if (parent.empty() || PlaceOf(parent) == Place::kDirectory) return {};
+  return MakeError(Code::kInvalidArgument, what + " " + EscapeForeign(path) + ": " +
+                                               EscapeForeign(parent) +
+                                               " is no directory; make it first");
+}
+
+Status CheckFiles(const Options& options) {
+  TRY(CheckCaFile(options.ca_file));
+  TRY(CheckWritten("--log-file", options.log_file));
+  TRY(CheckWritten("--pid-file", options.pid_file));
+  if (PlaceOf(options.cache_dir) != Place::kOther) return {};
+  return MakeError(Code::kInvalidArgument,
+                   "--cache-dir " + EscapeForeign(options.cache_dir) + ": is not a directory");
+}
+
+Status CheckPlaces(const Options& options) {
+  TRY(CheckFiles(options));
+  return options.mountpoint.empty() ? Status() : fs::CheckMountpoint(options.mountpoint);
+}
+
+}  // namespace dartfs::app
