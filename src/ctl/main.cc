@@ -124,12 +124,24 @@ int Run(const Arguments& arguments) {
   return kExitOk;
 }
 
+// What CLI11 has left over, and its want of a command, in words of ours; "" when all is well.
+std::string WhatIsWrong(const CLI::App& cli) {
+  const std::vector<std::string> rest = cli.remaining(/*recurse=*/true);
+  const bool has_command = !cli.get_subcommands().empty();
+  if (rest.empty()) return has_command ? "" : "no command: status, or explain PATH|URL";
+  const std::string first = "'" + core::RedactUrl(rest.front()) + "'";
+  if (rest.front().starts_with('-')) return "unknown option " + first;
+  if (has_command) return "one argument too many: " + first;
+  return "unknown command " + first + ": status, or explain PATH|URL";
+}
+
 int Main(int argc, char** argv) {
   Arguments arguments;
   CLI::App cli("Asks a dartfs node what it does and what it holds.", "dartfsctl");
   cli.set_version_flag("-V,--version", "dartfsctl " DARTFS_VERSION);
   cli.fallthrough();
-  cli.require_subcommand(1);
+  cli.require_subcommand(0, 1);  // ours to say what is missing
+  cli.allow_extras();
   auto* dir = cli.add_option("--cache-dir", arguments.cache_dir,
                              "the node's cache directory [/var/cache/dartfs; users: "
                              "~/.cache/dartfs]");
@@ -144,6 +156,9 @@ int Main(int argc, char** argv) {
     return cli.exit(asked);
   } catch (const CLI::Error& failure) {
     return Fail(kExitUsage, std::string(failure.what()) + "\nTry 'dartfsctl --help'.");
+  }
+  if (const std::string wrong = WhatIsWrong(cli); !wrong.empty()) {
+    return Fail(kExitUsage, wrong + "\nTry 'dartfsctl --help'.");
   }
   arguments.explain = explain->parsed();
   app::HideSecretArguments(argc, argv);

@@ -169,6 +169,24 @@ void AddObject(std::string& out, const json& object) {
   AddBlocks(out, object);
 }
 
+void AddLastError(std::string& out, const json& of) {
+  const json* const error = Field(of, "last_error");
+  if (error == nullptr) return Line(out, "last error", "none");
+  Line(out, "last error",
+       fmt::format("{} ago: {}: {}", Seconds(Number(*error, "age_ms")), Text(*error, "code"),
+                   Text(*error, "message")));
+}
+
+void AddListing(std::string& out, const json& listing) {
+  const bool held = BoolField(listing, "held").value_or(false);
+  const bool complete = BoolField(listing, "complete").value_or(false);
+  Line(out, "listing",
+       held ? fmt::format("{} names{}", Number(listing, "names"),
+                          complete ? "" : "; others can be looked up")
+            : std::string("none: names can only be looked up"));
+  AddLastError(out, listing);
+}
+
 }  // namespace
 
 std::string RenderStatus(const json& status) {
@@ -198,16 +216,11 @@ std::string RenderExplain(const json& explained) {
     Line(out, "holds",
          left_ms > 0 ? "for " + Seconds(left_ms) + ", then the origin is asked again"
                      : "no longer: the origin is asked at the next open");
-  } else {
+  } else if (Field(explained, "listing") == nullptr) {
     Line(out, "object", "not opened since the node started");
   }
-  if (const json* error = Field(explained, "last_error")) {
-    Line(out, "last error",
-         fmt::format("{} ago: {}: {}", Seconds(Number(*error, "age_ms")), Text(*error, "code"),
-                     Text(*error, "message")));
-  } else {
-    Line(out, "last error", "none");
-  }
+  AddLastError(out, explained);
+  if (const json* listing = Field(explained, "listing")) AddListing(out, *listing);
   return out;
 }
 
