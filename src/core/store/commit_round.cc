@@ -70,7 +70,7 @@ Result<bool> CommitRound::Pass(Present present) {
 }
 
 Error CommitRound::Abandon(const Present& present) {
-  Error error = MakeError(Code::kCorrupt, "index damaged: restart to have it rebuilt");
+  Error error = MakeError(Code::kCorrupt, core_.index->DamageReason());
   core_.bypass.EnterForGood(error.context);
   Undo(present);
   dirty_.clear();
@@ -231,7 +231,7 @@ Status CommitRound::Commit(const IndexBatch& batch) {
   if (status || known_damage) return status;
   core_.counters.write_errors.fetch_add(1, std::memory_order_relaxed);
   if (core_.index->damaged()) {
-    core_.bypass.EnterForGood(status.error().ToString());
+    core_.bypass.EnterForGood(core_.index->DamageReason());
   } else {
     core_.bypass.Enter(status.error().ToString(), core_.clock.Now());
   }

@@ -246,7 +246,7 @@ std::optional<std::string> Index::GetName(NameTable table, std::string_view name
 }
 
 Status Index::Commit(const IndexBatch& batch) {
-  if (damaged()) return MakeError(Code::kCorrupt, "index damaged: restart to have it rebuilt");
+  if (damaged()) return MakeError(Code::kCorrupt, DamageReason());
   state_->phase->Enter(IndexPhase::Phase::kCommitting);
   Status status = NoteDamage(Apply(batch));
   state_->phase->Enter(IndexPhase::Phase::kIdle);
@@ -265,12 +265,20 @@ Status Index::Apply(const IndexBatch& batch) {
 }
 
 Status Index::NoteDamage(Status status) {
-  if (status.has_value() || status.error().code != Code::kCorrupt) return status;
+  if (status.has_value()) return status;
+  const bool is_lost = state_->env->lost();
+  if (status.error().code != Code::kCorrupt && !is_lost) return status;
+  if (is_lost && status.error().code == Code::kIo) unreadable_ = true;
   if (!damaged_.exchange(true)) {
-    LOG_ERROR("cache index damaged ({}): nothing more is kept; restart to have it rebuilt",
-              status.error().ToString());
+    LOG_ERROR("cache: {} ({})", DamageReason(), status.error().ToString());
   }
   return status;
+}
+
+std::string Index::DamageReason() const {
+  if (!unreadable_) return "index damaged: restart to have it rebuilt";
+  return "the index could not be read from the disk: I/O error; see the kernel's log for the disk, "
+         "and restart to have the index checked and rebuilt";
 }
 
 Status Index::Close() {

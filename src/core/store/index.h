@@ -2,7 +2,8 @@
 //
 // Reads: any thread, local disk only (pages of a memory map). Commit and Close: one thread at a
 // time. Records that do not decode read as absent and are counted. Where LMDB itself reports
-// damage, the index is *damaged* from then on: it is vetted, hence rebuilt, at the next start.
+// damage, or the disk can't give a page, the index is *damaged* from then on: it is vetted, hence
+// rebuilt, at the next start. After the latter (IndexEnv's *lost*) all records read as absent.
 #pragma once
 
 #include <atomic>
@@ -78,6 +79,8 @@ class Index {
   uint64_t commit_seq() const { return commit_seq_.load(std::memory_order_relaxed); }
   uint64_t corrupt_records() const { return corrupt_records_.load(std::memory_order_relaxed); }
   bool damaged() const { return damaged_.load(std::memory_order_relaxed); }
+  // For the user: what it is, and what to do.
+  std::string DamageReason() const;
 
  private:
   struct State;
@@ -98,6 +101,7 @@ class Index {
   std::atomic<uint64_t> commit_seq_ = 0;
   std::atomic<uint64_t> corrupt_records_ = 0;
   std::atomic<bool> damaged_ = false;
+  std::atomic<bool> unreadable_ = false;  // damaged, as far as is known, by the disk alone
 };
 
 }  // namespace dartfs::core

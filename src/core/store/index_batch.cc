@@ -93,10 +93,8 @@ Status IndexBatchWriter::WriteName(const IndexBatch::Name& name) {
 }
 
 Status IndexBatchWriter::MakeRoomForName(IndexTable table, std::string_view new_key) {
-  MDB_stat stat = {};
-  const int code = mdb_stat(txn_.get(), env_.table(table), &stat);
-  if (code != 0) return LmdbError(code, "stat");
-  if (stat.ms_entries < max_names_) return {};
+  TRY_ASSIGN(const uint64_t entries, txn_.CountEntries(table));
+  if (entries < max_names_) return {};
   TRY_ASSIGN(const auto existing, txn_.Get(table, new_key));
   if (existing) return {};
   TRY_ASSIGN(IndexCursor cursor, IndexCursor::Open(txn_, env_.table(table)));
