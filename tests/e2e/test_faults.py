@@ -236,6 +236,41 @@ class Refused(FaultCase):
                 self.server.faults()
                 node.stop()
 
+    def test_a_directory_that_wants_a_login_is_not_empty(self):
+        self.server.faults({"fault": "status", "path": "/", "status": 401})
+        node = self.mount()
+        with self.assertRaises(OSError) as caught:
+            os.listdir(node.mountpoint)
+        self.assertEqual(caught.exception.errno, errno.EACCES)
+        self.assertIn("login", node.log_text())
+        self.assertEqual(self.listing_error(node), ("unauthorized", 401))
+
+    def test_a_directory_without_a_listing_says_so(self):
+        for status in (403, 404):
+            with self.subTest(status):
+                self.server.faults({"fault": "status", "path": "/", "status": status})
+                node = self.mount()
+                for _ in range(2):
+                    self.assertEqual(os.listdir(node.mountpoint), [])
+                    time.sleep(1.1)
+                self.assertEqual(node.log_text().count("names there can only be looked up"), 1)
+                self.assertEqual(self.listing_error(node)[1], status)
+                self.assert_right(node, "other")
+                node.stop()
+
+    def test_a_listing_that_fails_is_explained(self):
+        self.server.faults({"fault": "status", "path": "/", "status": 500})
+        node = self.mount()
+        with self.assertRaises(OSError):
+            os.listdir(node.mountpoint)
+        self.assertEqual(self.listing_error(node), ("unavailable", 500))
+
+    def listing_error(self, node):
+        told = node.explain(self.server.url())["listing"]["last_error"]
+        self.assertEqual(told, {**node.explain("")["listing"]["last_error"],
+                                "age_ms": told["age_ms"]})
+        return told["code"], told["http_status"]
+
     def test_redirect_to_a_refused_address(self):
         self.server.faults({"fault": "redirect", "path": "/file",
                             "target": "http://169.254.169.254/latest/meta-data"})

@@ -129,6 +129,40 @@ class Refusals(StartCase):
         self.fails([url, os.path.join(self.root, "hello"), *cache], 32, "hello")
         self.fails([url, self.dir("point"), "--cache-dir", "/proc/nowhere"], 32, "/proc/nowhere")
 
+    def test_check_config_looks_at_what_is_named(self):
+        point, absent = self.dir("point"), os.path.join(self.temp, "absent")
+        cache = os.path.join(self.temp, "cache")
+        right = [self.server.url(), point, "--check-config", "--cache-dir", cache]
+        self.assertEqual(run(program("dartfs"), *right).returncode, 0)
+        self.fails([self.server.url() + "?key=1", *right[1:]], 1, "query")
+        self.fails([right[0], absent, *right[2:]], 1, "absent")
+        self.fails([*right, "--ca-file", absent], 1, "absent")
+        self.fails([*right, "--pid-file", os.path.join(absent, "pid")], 1, "absent")
+        self.fails([*right, "--log-file", os.path.join(absent, "log")], 1, "absent")
+        self.fails([*right, "--config", self.temp], 1, "directory")
+        self.assertFalse(os.path.exists(cache) or os.path.exists(absent), "nothing is made")
+
+    def test_a_log_file_makes_no_directories(self):
+        absent = os.path.join(self.temp, "absent")
+        self.fails([self.server.url(), self.dir("point"), "--log-file", os.path.join(absent, "log"),
+                    "--cache-dir", os.path.join(self.temp, "cache")], 1, "absent")
+        self.assertFalse(os.path.exists(absent))
+
+    def test_the_pid_file_of_another_node_is_left_alone(self):
+        node = self.node(self.server.url())
+        other = self.dir("other")
+        self.fails([self.server.url(), other, "--cache-dir", os.path.join(self.temp, "cache"),
+                    "--pid-file", node.pid_file], 32, node.pid_file, str(node.pid))
+        self.assertEqual(node._read_pid(), node.pid)
+        self.assertFalse(is_mounted(other))
+
+    def test_commands_that_are_none(self):
+        for arguments, word in (((), b"no command"), (("foo",), b"unknown command 'foo'"),
+                                (("status", "--foo"), b"unknown option '--foo'")):
+            done = run(program("dartfsctl"), *arguments, check=False, env=self.environment())
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(word, done.stderr)
+
     def test_a_locked_directory_is_said_so(self):
         node = self.node(self.server.url())
         code, said = self.node(self.server.url(), start=False, cache=node.cache).try_start()
@@ -235,6 +269,17 @@ class MountProgram(StartCase):
         cat "$POINT/hello"
         umount "$POINT"
         """ + self.ENDED))
+
+    def test_system_places_are_refused(self):
+        """Where a mistake can take nothing from the machine."""
+        done = self.in_namespace("""
+        for place in / /proc /sys /dev /proc/self; do
+          timeout 20 dartfs "$URL" $place --cache-dir "$CACHE" && exit 3
+        done
+        grep -qF "$URL" /proc/self/mountinfo || echo none
+        """)
+        self.assertEqual(done.stdout, b"none\n", done.stderr.decode(errors="replace"))
+        self.assertEqual(done.stderr.count(b"the mountpoint may not be"), 5)
 
     def test_an_error_reaches_the_caller_of_mount(self):
         done = self.in_namespace("""
