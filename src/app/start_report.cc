@@ -82,6 +82,12 @@ std::optional<OwnMount> TakeMount(std::string& report) {
   return mount;
 }
 
+std::string NeverUsable(const OwnMount& mount, core::Duration deadline) {
+  return "unmounted again: " + core::EscapeForeign(mount.mountpoint) +
+         " was mounted, but not usable after " + std::to_string(core::ToMillis(deadline) / 1000) +
+         " seconds. Look at the kernel's log (dmesg) and try again";
+}
+
 // The child has gone, or hangs and won't come back.
 void Undo(const std::optional<OwnMount>& mount) {
   if (!mount) return;
@@ -98,8 +104,9 @@ void Undo(const std::optional<OwnMount>& mount) {
   std::string report;
   if (!ReadReport(pipe.get(), core::RealClock().Now() + deadline, report)) {
     kill(child, SIGKILL);
-    Undo(TakeMount(report));
-    PrintError(TookTooLong(cache_dir, deadline));
+    const std::optional<OwnMount> mount = TakeMount(report);
+    Undo(mount);
+    PrintError(mount ? NeverUsable(*mount, deadline) : TookTooLong(cache_dir, deadline));
     _exit(kExitMount);
   }
   const std::optional<OwnMount> mount = TakeMount(report);
