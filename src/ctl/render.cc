@@ -169,12 +169,9 @@ void AddObject(std::string& out, const json& object) {
   AddBlocks(out, object);
 }
 
-void AddLastError(std::string& out, const json& of) {
-  const json* const error = Field(of, "last_error");
-  if (error == nullptr) return Line(out, "last error", "none");
-  Line(out, "last error",
-       fmt::format("{} ago: {}: {}", Seconds(Number(*error, "age_ms")), Text(*error, "code"),
-                   Text(*error, "message")));
+std::string ErrorText(const json& error) {
+  return fmt::format("{} ago: {}: {}", Seconds(Number(error, "age_ms")), Text(error, "code"),
+                     Text(error, "message"));
 }
 
 void AddListing(std::string& out, const json& listing) {
@@ -184,7 +181,9 @@ void AddListing(std::string& out, const json& listing) {
        held ? fmt::format("{} names{}", Number(listing, "names"),
                           complete ? "" : "; others can be looked up")
             : std::string("none: names can only be looked up"));
-  AddLastError(out, listing);
+  if (const json* error = Field(listing, "last_error")) {
+    Line(out, "", "last error " + ErrorText(*error));
+  }
 }
 
 }  // namespace
@@ -216,11 +215,16 @@ std::string RenderExplain(const json& explained) {
     Line(out, "holds",
          left_ms > 0 ? "for " + Seconds(left_ms) + ", then the origin is asked again"
                      : "no longer: the origin is asked at the next open");
-  } else if (Field(explained, "listing") == nullptr) {
+  }
+  const json* const listing = Field(explained, "listing");
+  const json* const error = Field(explained, "last_error");
+  if (listing != nullptr) AddListing(out, *listing);
+  if (listing == nullptr && Field(explained, "object") == nullptr) {
     Line(out, "object", "not opened since the node started");
   }
-  AddLastError(out, explained);
-  if (const json* listing = Field(explained, "listing")) AddListing(out, *listing);
+  if (listing == nullptr || error != nullptr) {
+    Line(out, "last error", error == nullptr ? "none" : ErrorText(*error));
+  }
   return out;
 }
 
