@@ -8,23 +8,56 @@
 #include <utility>
 
 #include "core/base/buffer.h"
+#include "core/base/log.h"
 #include "core/base/text.h"
 
 namespace dartfs::core {
 namespace {
 
+bool IsOwnFile(const struct stat& st) { return S_ISREG(st.st_mode) && st.st_uid == ::geteuid(); }
+
+// kNotFound where it is absent; kCorrupt where it is no file of ours: a FIFO, a device, a
+// directory, a link, another user's. None of them is waited for.
+Result<UniqueFd> OpenOwn(const std::string& path, int flags) {
+  UniqueFd fd(::open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
+  const int sys_errno = errno;
+  struct stat st = {};
+  const int known = fd.valid() ? ::fstat(fd.get(), &st) : ::lstat(path.c_str(), &st);
+  if (known == 0 && !IsOwnFile(st)) {
+    return MakeError(Code::kCorrupt, EscapeForeign(path) + " is no file of the cache");
+  }
+  if (!fd.valid()) {
+    if (sys_errno == ENOENT) return MakeError(Code::kNotFound, EscapeForeign(path));
+    return ErrnoError(sys_errno, "cannot open " + EscapeForeign(path));
+  }
+  // With O_NONBLOCK, io_uring of some kernels answers EAGAIN for what is not in the page cache.
+  if (::fcntl(fd.get(), F_SETFL, 0) != 0) return ErrnoError(errno, "fcntl " + EscapeForeign(path));
+  return fd;
+}
+
+// True once the name is free.
+bool RemoveForeign(const Error& error, const std::string& path) {
+  const Status removed = RemoveFile(path);
+  if (removed) {
+    LOG_WARN("{}: removed, its blocks are fetched again", error.context);
+  } else {
+    LOG_WARN("{}: {}", error.context, removed.error().ToString());
+  }
+  return removed.has_value();
+}
+
 Result<UniqueFd> OpenOrCreate(const std::string& path) {
-  constexpr int kFlags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW;
-  UniqueFd fd(::open(path.c_str(), kFlags, 0600));
-  if (!fd.valid() && errno == ENOENT) {
+  auto fd = OpenOwn(path, O_RDWR | O_CREAT);
+  if (fd) return fd;
+  if (fd.error().code == Code::kNotFound) {
     const std::string parent = path.substr(0, path.rfind('/'));
     if (::mkdir(parent.c_str(), 0700) != 0 && errno != EEXIST) {
       return ErrnoError(errno, "cannot create " + EscapeForeign(parent));
     }
-    fd.Reset(::open(path.c_str(), kFlags, 0600));
+  } else if (fd.error().code != Code::kCorrupt || !RemoveForeign(fd.error(), path)) {
+    return fd;
   }
-  if (!fd.valid()) return ErrnoError(errno, "cannot create " + EscapeForeign(path));
-  return fd;
+  return OpenOwn(path, O_RDWR | O_CREAT);
 }
 
 }  // namespace
@@ -59,12 +92,18 @@ std::shared_ptr<const UniqueFd> ObjectFile::ForDirectWrites() {
 }
 
 Result<std::shared_ptr<ObjectFile>> ObjectFile::Open(const std::string& path) {
-  auto file = std::make_shared<ObjectFile>();
-  file->fd_.Reset(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
-  if (!file->fd_.valid()) {
-    if (errno == ENOENT) return MakeError(Code::kNotFound, EscapeForeign(path));
-    return ErrnoError(errno, "cannot open " + EscapeForeign(path));
+  auto fd = OpenOwn(path, O_RDWR);
+  if (!fd && (fd.error().sys_errno == EROFS || fd.error().sys_errno == EPERM)) {
+    fd = OpenOwn(path, O_RDONLY);  // places can't be freed then, but what is there can be read
   }
+  if (!fd) {
+    Error error = std::move(fd).error();
+    if (error.code != Code::kCorrupt) return error;
+    RemoveForeign(error, path);
+    return MakeError(Code::kNotFound, std::move(error.context));
+  }
+  auto file = std::make_shared<ObjectFile>();
+  file->fd_ = *std::move(fd);
   return file;
 }
 
@@ -78,6 +117,8 @@ Status PunchHole(int fd, uint64_t offset, uint64_t bytes) {
 
 Status RemoveFile(const std::string& path) {
   if (::unlink(path.c_str()) == 0 || errno == ENOENT) return {};
+  // An empty directory goes too; one that holds anything may be a mount point.
+  if (errno == EISDIR && ::rmdir(path.c_str()) == 0) return {};
   return ErrnoError(errno, "cannot remove " + EscapeForeign(path));
 }
 

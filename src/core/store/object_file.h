@@ -18,9 +18,12 @@ namespace dartfs::core {
 
 class ObjectFile {
  public:
-  // Made where it is absent, and `size` bytes long afterwards (sparse).
+  // Made where it is absent, and `size` bytes long afterwards (sparse). What stands in its place
+  // and is no file of ours (a FIFO, a device, a link, an empty directory) is removed.
   static Result<std::shared_ptr<ObjectFile>> Create(const std::string& path, uint64_t size);
-  // kNotFound where it is absent. A length that differs is left to the reads to find.
+  // kNotFound where it is absent, or no file of ours stood in its place, which is removed. For
+  // reading alone where the disk takes no writes (EROFS, EPERM): holes can't be punched then. A
+  // length that differs is left to the reads to find.
   static Result<std::shared_ptr<ObjectFile>> Open(const std::string& path);
 
   int fd() const { return fd_.get(); }
@@ -39,7 +42,7 @@ class ObjectFile {
 
 // Frees the bytes; the file's length stays. Blocking.
 Status PunchHole(int fd, uint64_t offset, uint64_t bytes);
-// Absent is fine.
+// Or an empty directory. Absent is fine.
 Status RemoveFile(const std::string& path);
 // Whether the directory's file system can punch holes, found by trying.
 Status CheckHoles(const std::string& dir);

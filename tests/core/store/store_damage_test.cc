@@ -2,7 +2,10 @@
 // off, gone. Every wrong granule is found at its first use, counted, and its block can be stored
 // anew.
 #include <fcntl.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
+
+#include <iostream>
 
 #include "core/store/store_fixture.h"
 
@@ -154,6 +157,89 @@ TEST_F(StoreDamageTest, FilesGone) {
   EXPECT_EQ(CountHits(Object("a", 4 * kBlock)), 4U);
 }
 
+TEST_F(StoreDamageTest, WhatStandsInAFilesPlaceIsRemoved) {
+  struct Case {
+    const char* name;
+    bool (*make)(const std::string& path);
+  };
+  const Case cases[] = {
+      {"FIFO", [](const std::string& path) { return ::mkfifo(path.c_str(), 0600) == 0; }},
+      {"device",
+       [](const std::string& path) {
+         constexpr dev_t kMemoryZero = (1 << 8) | 5;
+         return ::mknod(path.c_str(), S_IFCHR | 0600, kMemoryZero) == 0;
+       }},
+      {"directory", [](const std::string& path) { return ::mkdir(path.c_str(), 0700) == 0; }},
+      {"link", [](const std::string& path) { return ::symlink("/dev/zero", path.c_str()) == 0; }},
+      {"dangling link", [](const std::string& path) { return ::symlink("a", path.c_str()) == 0; }},
+      {"another user's",
+       [](const std::string& path) {
+         std::ofstream(path) << std::string(2 * kBlock, 'x');
+         return ::chown(path.c_str(), 12'345, 12'345) == 0;
+       }},
+  };
+  for (const bool write_first : {false, true}) {
+    for (const auto& c : cases) {
+      SCOPED_TRACE(c.name);
+      std::filesystem::remove_all(options_.dir);
+      Start();
+      for (const uint64_t block : {0, 1}) ASSERT_TRUE(Put(Object("a", 3 * kBlock), block));
+      Stop();
+      std::filesystem::remove(PathOf("a"));
+      if (!c.make(PathOf("a"))) {
+        std::filesystem::remove(PathOf("a"));
+        std::cout << "not tried, lacking the right to make it: " << c.name << "\n";
+        continue;
+      }
+      Start();
+      const auto a = Object("a", 3 * kBlock);
+      if (write_first) {
+        EXPECT_TRUE(Put(a, 2));
+      }
+      EXPECT_EQ(HealAll(a), write_first ? 2U : 3U);
+      EXPECT_GE(store_->Stats().corrupt_granules, 2U);
+      ASSERT_TRUE(store_->Flush());
+      EXPECT_TRUE(std::filesystem::is_regular_file(std::filesystem::symlink_status(PathOf("a"))));
+      EXPECT_FALSE(store_->Stats().bypass);
+      Restart();
+      EXPECT_EQ(CountHits(Object("a", 3 * kBlock)), 3U);
+      Stop();
+    }
+  }
+}
+
+TEST_F(StoreDamageTest, ADirectoryThatHoldsSomethingStaysAndCostsOneObject) {
+  Fill("a", kBlock);
+  std::filesystem::remove(PathOf("a"));
+  std::filesystem::create_directories(PathOf("a") + "/theirs");
+  Start();
+  EXPECT_EQ(Get(Object("a", kBlock), 0), Got::kDropped);
+  EXPECT_FALSE(Put(Object("a", kBlock), 0));
+  EXPECT_EQ(Get(Object("a", kBlock), 0), Got::kMiss);
+  EXPECT_TRUE(std::filesystem::exists(PathOf("a") + "/theirs"));
+}
+
+TEST_F(StoreDamageTest, OnAReadOnlyDiskWhatIsHeldIsRead) {
+  Fill("a", 2 * kBlock);
+  const std::string objects = options_.dir + "/objects";
+  Start();
+  if (::mount(objects.c_str(), objects.c_str(), nullptr, MS_BIND, nullptr) != 0) {
+    GTEST_SKIP() << "needs the right to mount";
+  }
+  EXPECT_EQ(::mount(nullptr, objects.c_str(), nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY, nullptr),
+            0);
+  EXPECT_EQ(CountHits(Object("a", 2 * kBlock)), 2U);
+  const Status put = Put(Object("b", kBlock), 0);
+  EXPECT_TRUE(!put && put.error().code == Code::kNoSpace);
+  EXPECT_TRUE(store_->Stats().bypass);
+  EXPECT_EQ(CountHits(Object("a", 2 * kBlock)), 2U);
+  EXPECT_EQ(::umount2(objects.c_str(), MNT_DETACH), 0);
+  store_.reset();
+  Start();
+  EXPECT_EQ(CountHits(Object("a", 2 * kBlock)), 2U);
+  EXPECT_TRUE(Put(Object("b", kBlock), 0));
+}
+
 TEST_F(StoreDamageTest, APageZeroed) {
   Fill("a", 4 * kBlock);
   const int fd = ::open(PathOf("a").c_str(), O_RDWR | O_CLOEXEC);
@@ -183,9 +269,9 @@ TEST_F(StoreDamageTest, ReadErrorsDropTheBlock) {
 
 TEST_F(StoreDamageTest, AFileThatCannotBeOpenedIsNotOfferedForAWhile) {
   Fill("a", 2 * kBlock);
-  const std::string path = PathOf("a");
+  const std::string path = std::filesystem::path(PathOf("a")).parent_path();
   std::filesystem::rename(path, path + ".aside");
-  std::filesystem::create_symlink(path + ".aside", path);
+  std::filesystem::create_symlink(path, path);  // a loop
   Start();
   const auto a = Object("a", 2 * kBlock);
   EXPECT_EQ(Get(a, 0), Got::kError);
