@@ -285,9 +285,9 @@ TEST_F(StoreSpaceTest, APlaceThatCannotBeFreedCountsUntilItCan) {
   PutAll(Object("a", 4 * kBlock));
   Restart();  // its file is not open any more
   const auto a = Object("a", 4 * kBlock);
-  const std::string path = PathOf("a");
+  const std::string path = std::filesystem::path(PathOf("a")).parent_path();
   std::filesystem::rename(path, path + ".aside");
-  std::filesystem::create_symlink(path + ".aside", path);
+  std::filesystem::create_symlink(path, path);  // a loop
   const auto b = Object("b", 16 * kBlock);
   for (uint64_t block = 0; block < 16; ++block) {
     (void)Put(b, block);
