@@ -1,5 +1,6 @@
 #include "core/store/layout.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -21,8 +22,10 @@ constexpr char kCacheDirTag[] =
     "Signature: 8a477f597d28d172789f06886806bc55\n"
     "# This is the block cache of dartfs; backup programs may leave it out.\n";
 
+constexpr std::string_view kVersionStart = "dartfs-cache ";
+
 std::string VersionText(const Grid& grid) {
-  return "dartfs-cache 1\nblock " + std::to_string(grid.block_size) + "\nchunk " +
+  return std::string(kVersionStart) + "1\nblock " + std::to_string(grid.block_size) + "\nchunk " +
          std::to_string(grid.chunk_size) + "\ngranule " + std::to_string(grid.granule_size) + "\n";
 }
 
@@ -37,6 +40,46 @@ Status MakeDirectories(const std::string& path) {
     TRY(MakeDirectory(path.substr(0, end)));
   }
   return MakeDirectory(path);
+}
+
+// What a start leaves that was killed before it had written `version`, and what any new file system
+// has.
+bool MayBeInANewCache(std::string_view name) {
+  for (const std::string_view known : {".", "..", "lost+found", "lock", "version.new"}) {
+    if (name == known) return true;
+  }
+  return false;
+}
+
+Error NoCache(const std::string& dir) {
+  return MakeError(Code::kRefused,
+                   EscapeForeign(dir) +
+                       " is not empty and no cache of dartfs; give another directory, or an empty "
+                       "one, with --cache-dir");
+}
+
+// Whether a directory is ours to take: a cache, or one with nothing of anybody else's in it.
+Status CheckContent(const std::string& dir) {
+  const std::string version_path = dir + "/version";
+  const auto version = ReadSmallFile(version_path);
+  if (version) {
+    if (version->starts_with(kVersionStart)) return {};
+    if (!TrimAscii(*version).empty()) return NoCache(dir);
+    return MakeError(Code::kUnsupported, EscapeForeign(version_path) +
+                                             " is empty, hence damaged: remove the cache directory "
+                                             "(it is rebuilt), or name another with --cache-dir");
+  }
+  if (version.error().code != Code::kNotFound) return version.error();
+  const std::unique_ptr<DIR, int (*)(DIR*)> opened(::opendir(dir.c_str()), ::closedir);
+  if (opened == nullptr) return ErrnoError(errno, "cannot read " + EscapeForeign(dir));
+  errno = 0;
+  while (const dirent* const entry = ::readdir(opened.get())) {
+    if (MayBeInANewCache(entry->d_name)) continue;
+    if (Exists(version_path)) return {};  // by now: another node is making it
+    return NoCache(dir);
+  }
+  if (errno != 0) return ErrnoError(errno, "cannot read " + EscapeForeign(dir));
+  return {};
 }
 
 Status CheckFileSystem(const std::string& dir) {
@@ -67,11 +110,13 @@ Status CheckStat(const std::string& path, const struct stat& st, mode_t type) {
   return {};
 }
 
-Status CheckOwner(const std::string& dir) {
+// Nothing of the directory has been changed before this succeeds.
+Status TakeDirectory(const std::string& dir) {
   struct stat st = {};
   if (::stat(dir.c_str(), &st) != 0) return ErrnoError(errno, "stat " + EscapeForeign(dir));
   if (!S_ISDIR(st.st_mode)) return ErrnoError(ENOTDIR, EscapeForeign(dir));
   if (st.st_uid != ::geteuid()) return NotOwn(dir, st);
+  TRY(CheckContent(dir));
   if ((st.st_mode & 0077) != 0 && ::chmod(dir.c_str(), 0700) != 0) {
     return ErrnoError(errno, "chmod 0700 " + EscapeForeign(dir));
   }
@@ -110,11 +155,6 @@ Status CheckVersion(const std::string& dir, const Grid& grid) {
                                              "): remove it, or name another with --cache-dir");
   }
   if (found.error().code != Code::kNotFound) return found.error();
-  if (Exists(dir + "/objects") || Exists(dir + "/index")) {
-    return MakeError(Code::kUnsupported, "directory " + EscapeForeign(dir) +
-                                             " has objects or an index but no version file: "
-                                             "remove them, or name another with --cache-dir");
-  }
   return WriteFileDurably(path, wanted);
 }
 
@@ -143,7 +183,7 @@ Result<std::unique_ptr<Layout>> Layout::Open(const std::string& dir, const Grid&
   }
   TRY(MakeDirectories(dir));
   TRY(CheckFileSystem(dir));
-  TRY(CheckOwner(dir));
+  TRY(TakeDirectory(dir));
   TRY_ASSIGN(UniqueFd lock, TakeLock(dir));
   TRY(CheckVersion(dir, grid));
   if (!Exists(dir + "/CACHEDIR.TAG")) TRY(WriteFileDurably(dir + "/CACHEDIR.TAG", kCacheDirTag));

@@ -27,7 +27,8 @@ class Layout {
  public:
   // Creates what is absent. kBusy: locked, the context names the PID; kUnsupported: another format
   // or grid, or a file system that is refused; kRefused: the directory or something in it belongs
-  // to another user, or is a link. Blocking.
+  // to another user, or is a link, or it holds other things than a cache (then nothing in it has
+  // been touched, nor has its mode). Blocking.
   static Result<std::unique_ptr<Layout>> Open(const std::string& dir, const Grid& grid);
   Layout(const Layout&) = delete;
   Layout& operator=(const Layout&) = delete;

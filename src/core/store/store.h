@@ -109,10 +109,10 @@ class Store {
 
   // Creates the directory (0700) where it is absent; takes the lock. Errors: kBusy (locked by a
   // live node; the context names its PID), kUnsupported (another format version; NFS, CIFS or FUSE
-  // below), kRefused (another user's, or links in it), kIo, kNoSpace. An index that can't be
-  // opened, or during whose opening two starts in a row died, is set aside (index.bad-<n>) and the
-  // cache begins empty; what else keeps it from being opened is an error, and leaves it as it is.
-  // Blocking. `io` and `scheduler` outlive the store.
+  // below), kRefused (another user's, links in it, or neither empty nor a cache), kIo, kNoSpace. An
+  // index that can't be opened, or during whose opening two starts in a row died, is set aside
+  // (index.bad-<n>) and the cache begins empty; what else keeps it from being opened is an error,
+  // and leaves it as it is. Blocking. `io` and `scheduler` outlive the store.
   static Result<std::unique_ptr<Store>> Open(StoreOptions options, DiskIo& io,
                                              Scheduler& scheduler);
 

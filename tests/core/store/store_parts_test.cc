@@ -409,14 +409,5 @@ TEST_F(LayoutOwnerTest, AnotherUsersDirectoryIsRefused) {
   EXPECT_TRUE(Open());
 }
 
-TEST(LayoutTest, NetworkFileSystemsAreRefused) {
-  for (const uint64_t magic : {0x6969U, 0xFF534D42U, 0xFE534D42U, 0x517BU, 0x65735546U}) {
-    EXPECT_NE(RefusedFileSystem(magic), nullptr);
-  }
-  for (const uint64_t magic : {0xEF53U, 0x58465342U, 0x9123683EU, 0x01021994U, 0x794C7630U}) {
-    EXPECT_EQ(RefusedFileSystem(magic), nullptr);
-  }
-}
-
 }  // namespace
 }  // namespace dartfs::core

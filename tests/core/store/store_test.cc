@@ -338,8 +338,12 @@ TEST_F(StoreTest, RefusesAnotherFormat) {
   options_.grid = kTinyGrid;
   std::ofstream(version) << "dartfs-cache 2\n";
   EXPECT_EQ(TryStart().error().code, Code::kUnsupported);
+  std::ofstream(version, std::ios::trunc);
+  const Status damaged = TryStart();
+  EXPECT_EQ(damaged.error().code, Code::kUnsupported);
+  EXPECT_NE(damaged.error().context.find("version is empty, hence damaged"), std::string::npos);
   std::filesystem::remove(version);
-  EXPECT_EQ(TryStart().error().code, Code::kUnsupported);
+  EXPECT_EQ(TryStart().error().code, Code::kRefused);
 }
 
 TEST_F(StoreTest, TheDirectoryIsPrivateAndTagged) {
