@@ -17,6 +17,15 @@ struct Region {
   GuardEnd end = GuardEnd::kDone;
 };
 
+// The signal is not blocked while its handler runs, so that there is no mask to restore, and a
+// guard costs no call of the kernel. But the thread sanitizer's handler runs with all signals
+// blocked.
+#if defined(__SANITIZE_THREAD__)
+constexpr int kRestoreMask = 1;
+#else
+constexpr int kRestoreMask = 0;
+#endif
+
 // The one this thread is in.
 thread_local Region* current_region = nullptr;
 
@@ -57,8 +66,6 @@ bool Install() {
   DARTFS_CHECK(::sigaction(SIGBUS, nullptr, &previous_action) == 0);
   struct sigaction action = {};
   action.sa_sigaction = OnBus;
-  // Not blocked while it runs, so that leaving it need not restore a mask: a guard costs no call
-  // of the kernel.
   action.sa_flags = SA_SIGINFO | SA_NODEFER;
   return ::sigaction(SIGBUS, &action, nullptr) == 0;
 }
@@ -108,7 +115,7 @@ bool GuardedMaps::EndsWhereItBegins(const void* begin, size_t bytes) const {
   DARTFS_CHECK(installed && current_region == nullptr);
   Region region;
   region.maps = &maps;
-  if (sigsetjmp(region.start, 0) != 0) return region.end;
+  if (sigsetjmp(region.start, kRestoreMask) != 0) return region.end;
   current_region = &region;
   body(argument);
   current_region = nullptr;
