@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/base/log.h"
+#include "core/base/text.h"
 
 namespace dartfs::core {
 namespace {
@@ -11,6 +12,13 @@ namespace {
 constexpr auto kLeavingPatience = std::chrono::seconds(10);
 constexpr auto kStopPatience = std::chrono::seconds(15);
 constexpr size_t kUntrimmedObjects = 16'384;
+
+void WarnOfSmallDisk(const Layout& layout, uint64_t limit_bytes) {
+  const auto free = layout.Free();
+  if (!free || free->total_bytes == 0 || free->total_bytes >= limit_bytes) return;
+  LOG_WARN("the file system of the cache {} has {} bytes, less than the {} of --cache-size",
+           EscapeForeign(layout.dir()), free->total_bytes, limit_bytes);
+}
 
 // Whether both name the same bytes. Everything else of a meta may change.
 bool SameObject(const ObjectMeta& a, const ObjectMeta& b) {
@@ -28,6 +36,7 @@ bool SameRecord(const ObjectMeta& a, const ObjectMeta& b) {
 Result<std::unique_ptr<Store>> Store::Open(StoreOptions options, DiskIo& io, Scheduler& scheduler) {
   TRY_ASSIGN(auto layout, Layout::Open(options.dir, options.grid));
   TRY(CheckHoles(layout->objects_dir()));
+  WarnOfSmallDisk(*layout, options.limit_bytes);
   auto core =
       std::make_shared<StoreCore>(std::move(options), io, scheduler.clock(), std::move(layout));
   IndexOptions index_options;

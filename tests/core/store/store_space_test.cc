@@ -1,11 +1,14 @@
 // Limits: bytes, eviction, pins, full and failing disks, bypass and its end.
+#include <spdlog/sinks/ostream_sink.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
 #include <atomic>
 #include <csignal>
+#include <sstream>
 
+#include "core/base/log.h"
 #include "core/store/store_fixture.h"
 
 namespace dartfs::core {
@@ -383,6 +386,25 @@ class StoreSmallDiskTest : public StoreSpaceTest {
   std::string mountpoint_;
   bool mounted_ = false;
 };
+
+TEST_F(StoreSmallDiskTest, ALimitAboveTheDisksSizeIsSaidOnce) {
+  const auto before = spdlog::default_logger();
+  std::ostringstream text;
+  spdlog::set_default_logger(std::make_shared<spdlog::logger>(
+      "test", std::make_shared<spdlog::sinks::ostream_sink_mt>(text)));
+  Start();
+  Stop();
+  const std::string said = text.str();
+  text.str("");
+  options_.limit_bytes = 8 << 20;
+  Start();
+  Stop();
+  spdlog::set_default_logger(before);
+  EXPECT_NE(said.find("has 8388608 bytes, less than the 268435456 of --cache-size"),
+            std::string::npos)
+      << said;
+  EXPECT_EQ(text.str().find("--cache-size"), std::string::npos) << text.str();
+}
 
 TEST_F(StoreSmallDiskTest, FarMoreThanFitsIsReadRightAndNeverStuck) {
   Start();

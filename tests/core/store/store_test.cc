@@ -346,6 +346,20 @@ TEST_F(StoreTest, RefusesAnotherFormat) {
   EXPECT_EQ(TryStart().error().code, Code::kRefused);
 }
 
+TEST_F(StoreTest, AFileInTheIndexsPlaceIsNamed) {
+  Start();
+  Stop();
+  const std::string index = options_.dir + "/index";
+  std::filesystem::remove_all(index);
+  std::ofstream(index) << "a file";
+  const Status started = TryStart();
+  ASSERT_FALSE(started);
+  EXPECT_EQ(started.error().code, Code::kRefused);
+  EXPECT_NE(started.error().context.find(index + " in the cache directory is a link, or no dir"),
+            std::string::npos)
+      << started.error().ToString();
+}
+
 TEST_F(StoreTest, TheDirectoryIsPrivateAndTagged) {
   std::filesystem::create_directory(options_.dir);
   ::chmod(options_.dir.c_str(), 0755);
