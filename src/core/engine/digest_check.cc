@@ -56,7 +56,7 @@ std::optional<Error> DigestCheck::Refusal() const {
   return refusal_;
 }
 
-Status DigestCheck::Admit(uint64_t block, Bytes bytes, const Identity& source) {
+Status DigestCheck::Admit(uint64_t block, const Bytes& bytes, const Identity& source) {
   std::optional<BlockDigest> known;
   {
     MutexLock lock(mu_);
@@ -65,11 +65,11 @@ Status DigestCheck::Admit(uint64_t block, Bytes bytes, const Identity& source) {
     if (block < next_) {
       known = record_.blocks[block];
     } else if (block == next_ && hashing_next_) {
-      again_ = std::move(bytes);
+      again_ = bytes;
     } else {
       // What was offered before is no longer what the store will hold.
       if (offered_.erase(block) > 0) env_.digests.Release(bytes->size());
-      if (env_.digests.Hold(bytes->size())) offered_[block] = std::move(bytes);
+      if (env_.digests.Hold(bytes->size())) offered_[block] = bytes;
     }
   }
   if (!known) {

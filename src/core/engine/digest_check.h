@@ -42,7 +42,8 @@ class DigestCheck final : public std::enable_shared_from_this<DigestCheck> {
 
   // A complete block, before it is stored. kBadResponse: not the verified bytes, ask again.
   // kCorrupt: Refusal's. Hashes on the caller's thread where the block's digest is known.
-  Status Admit(uint64_t block, std::shared_ptr<const AlignedBuffer> bytes, const Identity& source);
+  Status Admit(uint64_t block, const std::shared_ptr<const AlignedBuffer>& bytes,
+               const Identity& source);
   // Looks whether there is something to hash. Does not block.
   void Wake();
 

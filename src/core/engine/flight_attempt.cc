@@ -289,7 +289,7 @@ Status Flight::CheckDigest() {
     MutexLock lock(mu_);
     buffer = buffer_;
   }
-  Status admitted = digest->Admit(block_, std::move(buffer), object_->facts().identity);
+  Status admitted = digest->Admit(block_, buffer, object_->facts().identity);
   if (admitted) return {};
   MutexLock lock(mu_);
   received_ = trusted_ = 0;
