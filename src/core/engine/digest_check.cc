@@ -31,6 +31,7 @@ struct StoredRead {
 DigestCheck::DigestCheck(FlightEnv& env, std::shared_ptr<StoredObject> stored, Identity identity,
                          std::optional<DigestRecord> known)
     : env_(env),
+      held_(env.digests.held()),
       stored_(std::move(stored)),
       identity_(std::move(identity)),
       size_(MetaOf(*stored_).size),
@@ -68,8 +69,8 @@ Status DigestCheck::Admit(uint64_t block, const Bytes& bytes, const Identity& so
       again_ = bytes;
     } else {
       // What was offered before is no longer what the store will hold.
-      if (offered_.erase(block) > 0) env_.digests.Release(bytes->size());
-      if (env_.digests.Hold(bytes->size())) offered_[block] = bytes;
+      if (offered_.erase(block) > 0) held_->Release(bytes->size());
+      if (held_->Hold(bytes->size())) offered_[block] = bytes;
     }
   }
   if (!known) {
@@ -121,7 +122,7 @@ bool DigestCheck::Run() {
     MutexLock lock(mu_);
     hashing_next_ = false;
     if (again_ == nullptr) return false;
-    if (!env_.digests.Hold(again_->size())) {
+    if (!held_->Hold(again_->size())) {
       again_ = nullptr;  // it will be in the store
       return false;
     }
@@ -137,7 +138,7 @@ DigestCheck::Bytes DigestCheck::TakeOffered(uint64_t block) {
   if (it == offered_.end()) return nullptr;
   Bytes bytes = std::move(it->second);
   offered_.erase(it);
-  env_.digests.Release(bytes->size());
+  held_->Release(bytes->size());
   return bytes;
 }
 
@@ -244,7 +245,7 @@ void DigestCheck::DropRefused() {
 }
 
 void DigestCheck::ForgetOffered() {
-  for (const auto& [block, bytes] : offered_) env_.digests.Release(bytes->size());
+  for (const auto& [block, bytes] : offered_) held_->Release(bytes->size());
   offered_.clear();
 }
 

@@ -64,7 +64,8 @@ class DigestCheck final : public std::enable_shared_from_this<DigestCheck> {
   void ForgetOffered() REQUIRES(mu_);
   bool HasNext();
 
-  FlightEnv& env_;
+  FlightEnv& env_;  // not in the destructor: objects outlive the engine
+  const std::shared_ptr<HeldBytes> held_;
   const std::shared_ptr<StoredObject> stored_;
   const Identity identity_;
   const uint64_t size_;         // bytes

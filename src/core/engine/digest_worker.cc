@@ -19,7 +19,7 @@ struct DigestWorker::State {
 };
 
 DigestWorker::DigestWorker(uint64_t held_limit_bytes)
-    : held_limit_bytes_(held_limit_bytes), state_(std::make_unique<State>()) {
+    : held_(std::make_shared<HeldBytes>(held_limit_bytes)), state_(std::make_unique<State>()) {
   state_->thread = StartThread("digest", [this] { Loop(); });
 }
 
@@ -33,14 +33,6 @@ void DigestWorker::Enqueue(std::shared_ptr<DigestCheck> check) {
   queue.push_back(std::move(check));
   state_->wake.NotifyOne();
 }
-
-bool DigestWorker::Hold(uint64_t bytes) {
-  if (held_bytes_.fetch_add(bytes) + bytes <= held_limit_bytes_) return true;
-  Release(bytes);
-  return false;
-}
-
-void DigestWorker::Release(uint64_t bytes) { held_bytes_.fetch_sub(bytes); }
 
 void DigestWorker::Stop() {
   std::deque<std::shared_ptr<DigestCheck>> dropped;

@@ -10,6 +10,23 @@ namespace dartfs::core {
 
 class DigestCheck;
 
+// How many bytes of fetched blocks are kept until they are hashed. Thread-safe.
+class HeldBytes {
+ public:
+  explicit HeldBytes(uint64_t limit) : limit_(limit) {}
+  // May `bytes` more be kept? Then Release follows.
+  bool Hold(uint64_t bytes) {
+    if (held_.fetch_add(bytes) + bytes <= limit_) return true;
+    Release(bytes);
+    return false;
+  }
+  void Release(uint64_t bytes) { held_.fetch_sub(bytes); }
+
+ private:
+  const uint64_t limit_;
+  std::atomic<uint64_t> held_{0};
+};
+
 class DigestWorker {
  public:
   explicit DigestWorker(uint64_t held_limit_bytes);
@@ -17,9 +34,8 @@ class DigestWorker {
 
   // Its Run will be called until there is no more. Once is enough however often it is asked.
   void Enqueue(std::shared_ptr<DigestCheck> check);
-  // May `bytes` more be kept in memory until they are hashed? Then Release follows.
-  bool Hold(uint64_t bytes);
-  void Release(uint64_t bytes);
+  // Shared by the checks, some of which outlive the worker.
+  const std::shared_ptr<HeldBytes>& held() const { return held_; }
   bool stopped() const { return stopped_.load(std::memory_order_acquire); }
   // What is queued stays unhashed. Waits for a block being hashed. Twice is fine.
   void Stop();
@@ -28,8 +44,7 @@ class DigestWorker {
   void Loop();
 
   struct State;
-  const uint64_t held_limit_bytes_;
-  std::atomic<uint64_t> held_bytes_{0};
+  const std::shared_ptr<HeldBytes> held_;
   std::atomic<bool> stopped_{false};
   const std::unique_ptr<State> state_;
 };
