@@ -8,6 +8,7 @@
 #include "core/base/mutex.h"
 #include "core/base/text.h"
 #include "core/engine/object.h"
+#include "fs/habit_names.h"
 #include "fs/name_mapping.h"
 
 namespace dartfs::fs {
@@ -132,6 +133,9 @@ class HttpNamespace::LookupOp : public std::enable_shared_from_this<LookupOp> {
     if (!resolved_.always_file && !resolved_.entry &&
         state_->listings.IsRememberedDirectory(child_)) {
       return FinishAsDirectory();
+    }
+    if (!resolved_.entry && IsAskedByHabit(name_)) {
+      return Finish(MakeError(Code::kNotFound, "not asked for, as no listing has it"));
     }
     Open();
   }

@@ -262,9 +262,9 @@ TEST_F(HttpNamespaceTest, ACompleteFreshListingSettlesA404) {
   EXPECT_EQ(engine_.Opens("http://h/d/nope"), 1U);
   EXPECT_EQ(http_.waiting(), 0U);
   // What it does not list may still be there.
-  engine_.AddFile("http://h/d/.hidden", {.size = 1});
-  auto hidden = Lookup(".hidden");
-  ExpectFile(hidden, "http://h/d/.hidden");
+  engine_.AddFile("http://h/d/.profile", {.size = 1});
+  auto hidden = Lookup(".profile");
+  ExpectFile(hidden, "http://h/d/.profile");
 }
 
 TEST_F(HttpNamespaceTest, AbsenceIsAskedAgainAfterASecond) {
@@ -309,6 +309,19 @@ TEST_F(HttpNamespaceTest, LongNamesAreFilesAlways) {
   auto absent = Lookup("sub%2Fz");
   ExpectError(absent, Code::kNotFound);
   EXPECT_EQ(http_.started(), 0U);
+}
+
+TEST_F(HttpNamespaceTest, NamesAskedByHabitCostNothingUnlessListed) {
+  engine_.AddFile("http://h/d/.git", {.size = 1});
+  auto unlisted = Lookup(".git");
+  ExpectError(unlisted, Code::kNotFound);
+  EXPECT_EQ(engine_.opens(), 0U);
+  EXPECT_EQ(http_.started(), 0U);
+  ListRoot({".git", "autorun.inf/"});
+  auto file = Lookup(".git");
+  ExpectFile(file, "http://h/d/.git");
+  auto dir = Lookup("autorun.inf");
+  ExpectDir(dir, "autorun.inf/");
 }
 
 TEST_F(HttpNamespaceTest, NamesThatAreNoneAreNotFound) {
