@@ -7,29 +7,24 @@ namespace dartfs::fs {
 
 namespace {
 
-constexpr std::array<std::string_view, 29> kNames = {
+constexpr std::array<std::string_view, 16> kNames = {
     // desktops
-    ".Trash", ".directory", ".hidden", ".xdg-volume-info", ".comments", ".thumbnails",
+    ".Trash", ".directory", ".xdg-volume-info",
     // removable media
-    "autorun.inf", "autorun.sh", "autorun", ".autorun", ".autostart", "BDMV", "VIDEO_TS",
-    "AUDIO_TS",
+    "autorun.inf", ".autorun",
     // other systems' desktops, by network shares and archives
-    "desktop.ini", "Desktop.ini", "Thumbs.db", ".DS_Store", ".localized", ".Spotlight-V100",
-    ".Trashes", ".fseventsd", ".metadata_never_index",
+    "desktop.ini", "Desktop.ini", "Thumbs.db", ".DS_Store", ".Spotlight-V100", ".Trashes",
+    ".fseventsd",
     // version control, in prompts and editors
-    ".git", ".hg", ".svn", ".bzr", "CVS", ".editorconfig"};
+    ".git", ".hg", ".svn", ".bzr"};
 
-constexpr std::array<std::string_view, 2> kPrefixes = {
-    ".Trash-",  // and the user's ID
-    "._",       // resource forks
-};
+constexpr std::string_view kTrashOfUser = ".Trash-";  // and the user's ID
 
 }  // namespace
 
 bool IsAskedByHabit(std::string_view name) {
   return std::find(kNames.begin(), kNames.end(), name) != kNames.end() ||
-         std::any_of(kPrefixes.begin(), kPrefixes.end(),
-                     [name](std::string_view prefix) { return name.starts_with(prefix); });
+         name.starts_with(kTrashOfUser);
 }
 
 }  // namespace dartfs::fs

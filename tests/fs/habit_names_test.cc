@@ -6,14 +6,14 @@ namespace dartfs::fs {
 namespace {
 
 TEST(HabitNames, WhatIsLookedForEverywhere) {
-  for (const char* name : {".Trash", ".Trash-1000", "autorun.inf", ".git", "._x.img", "BDMV"}) {
+  for (const char* name : {".Trash", ".Trash-1000", "autorun.inf", ".git", ".DS_Store"}) {
     EXPECT_TRUE(IsAskedByHabit(name)) << name;
   }
 }
 
 TEST(HabitNames, NamesThatOnlyLookAlikeAreAskedFor) {
   for (const char* name : {"", ".", "Trash", ".gitignore", "x.git", "git", ".trash", "autorun.img",
-                           "a.Trash-1", "_x", ".x"}) {
+                           "a.Trash-1", ".hidden", ".x"}) {
     EXPECT_FALSE(IsAskedByHabit(name)) << name;
   }
 }

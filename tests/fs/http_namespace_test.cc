@@ -262,9 +262,9 @@ TEST_F(HttpNamespaceTest, ACompleteFreshListingSettlesA404) {
   EXPECT_EQ(engine_.Opens("http://h/d/nope"), 1U);
   EXPECT_EQ(http_.waiting(), 0U);
   // What it does not list may still be there.
-  engine_.AddFile("http://h/d/.profile", {.size = 1});
-  auto hidden = Lookup(".profile");
-  ExpectFile(hidden, "http://h/d/.profile");
+  engine_.AddFile("http://h/d/.hidden", {.size = 1});
+  auto hidden = Lookup(".hidden");
+  ExpectFile(hidden, "http://h/d/.hidden");
 }
 
 TEST_F(HttpNamespaceTest, AbsenceIsAskedAgainAfterASecond) {
