@@ -74,8 +74,8 @@ struct Resolver::State : std::enable_shared_from_this<Resolver::State> {
   void AwaitSlow(const EntryPtr& entry) REQUIRES(mu);
   bool RetryProbe(const EntryPtr& entry, const Error& error);
   void RefuseCredential(const EntryPtr& entry, Error error);
-  Result<std::shared_ptr<Object>> MakeCurrent(const EntryPtr& entry, UrlRecord record,
-                                              Duration ttl);
+  Result<std::shared_ptr<Object>> MakeCurrent(const EntryPtr& entry, UrlRecord record, Duration ttl,
+                                              bool stale = false);
   void Finish(const EntryPtr& entry, const Result<std::shared_ptr<Object>>& result);
   void Answer(std::vector<Waiter> waiters, const Result<std::shared_ptr<Object>>& result);
 };
@@ -295,7 +295,8 @@ void Resolver::State::OnFacts(const EntryPtr& entry, const ProbeFacts& facts) {
 
 // Makes the record's object the entry's current one.
 Result<std::shared_ptr<Object>> Resolver::State::MakeCurrent(const EntryPtr& entry,
-                                                             UrlRecord record, Duration ttl) {
+                                                             UrlRecord record, Duration ttl,
+                                                             bool stale) {
   Url url;
   bool immutable = false;
   {
@@ -307,6 +308,7 @@ Result<std::shared_ptr<Object>> Resolver::State::MakeCurrent(const EntryPtr& ent
   std::shared_ptr<Object> old;
   if (made) {
     MutexLock lock(mu);
+    if (stale && entry->object != nullptr) return entry->object;  // a probe has said more meanwhile
     old = std::exchange(entry->object, *made);
     entry->record = std::move(record);
     entry->expires = Now() + ttl;
@@ -365,7 +367,7 @@ std::optional<Result<std::shared_ptr<Object>>> Resolver::State::Stale(const Entr
   }
   if (!record) record = maker.Verified(entry->identity);
   if (!record) return std::nullopt;
-  return MakeCurrent(entry, std::move(*record), env.options.unreachable_ttl);
+  return MakeCurrent(entry, std::move(*record), env.options.unreachable_ttl, /*stale=*/true);
 }
 
 bool Resolver::State::ServeStale(const EntryPtr& entry) {
