@@ -11,6 +11,7 @@
 #include "app/option_table.h"
 #include "core/base/text.h"
 #include "core/base/url.h"
+#include "fs/source.h"
 
 namespace dartfs::app {
 namespace {
@@ -46,7 +47,7 @@ class Parser {
       : app_("Mounts an HTTP directory, read-only, through a persistent block cache.", "dartfs") {
     app_.set_help_flag();
     app_.allow_extras();
-    app_.add_option("SOURCE", line_.source, "URL of a directory: http:// or https://");
+    app_.add_option("SOURCE", line_.source, std::string(fs::kSourceForms));
     app_.add_option("MOUNTPOINT", line_.mountpoint,
                     "a directory; its content is hidden while mounted");
     AddTaking("-o", line_.mount_options, "OPT[,OPT=VALUE]", "options as mount(8) gives them");
@@ -228,21 +229,10 @@ Status CheckRest(const std::vector<std::string>& rest) {
 
 // No request is made: whether the origin answers is found out by whoever reads.
 Status CheckSource(const std::string& source) {
-  if (source.empty()) return Usage("no SOURCE: the URL of a directory, http:// or https://");
-  if (!source.starts_with("http://") && !source.starts_with("https://")) {
-    const std::string lower = core::ToLowerAscii(source.substr(0, 8));
-    if (!lower.starts_with("http://") && !lower.starts_with("https://")) {
-      return Usage("SOURCE is the URL of a directory, http:// or https://, not '" +
-                   core::RedactUrl(source) + "'");
-    }
-  }
-  auto url = core::ParseUrl(source);
-  if (!url) return std::move(url).error().WithContext("SOURCE");
-  if (!url->query) return {};
-  return Usage(
-      "SOURCE " + core::RedactUrl(source) +
-      ": a directory's URL can't have a query, because the names in it are appended to its "
-      "path; leave out the '?' and what follows");
+  if (source.empty()) return Usage("no SOURCE: " + std::string(fs::kSourceForms));
+  auto parsed = fs::ParseSource(source);
+  if (!parsed) return std::move(parsed).error().WithContext("SOURCE");
+  return {};
 }
 
 }  // namespace

@@ -164,12 +164,12 @@ json ExplainReport(const core::Url& url, core::Engine& engine) {
   return report;
 }
 
-void AddListingReport(json& report, const fs::DirReport& known) {
+void AddListingReport(json& report, const fs::ListingReport& known) {
   if (known.listing == nullptr && known.problem == nullptr) return;
   json listing = {{"held", known.listing != nullptr}};
   if (known.listing != nullptr) {
-    listing["names"] = known.listing->shown()->entries.size();
-    listing["complete"] = known.listing->shown()->complete;
+    listing["names"] = known.listing->entries.size();
+    listing["complete"] = known.listing->complete;
   }
   if (known.problem != nullptr) {
     listing["last_error"] = ErrorReport(*known.problem, known.problem_age_ms);

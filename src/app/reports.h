@@ -9,7 +9,7 @@
 #include "core/base/result.h"
 #include "core/base/time.h"
 #include "core/base/url.h"
-#include "fs/dir_listings.h"
+#include "fs/namespace.h"
 
 namespace dartfs::core {
 class Engine;
@@ -36,7 +36,7 @@ nlohmann::json StatusReport(const NodeFacts& facts, core::Engine& engine);
 nlohmann::json ExplainReport(const core::Url& url, core::Engine& engine);
 
 // Adds `listing` to the report of a directory's URL; nothing when no listing was asked for.
-void AddListingReport(nlohmann::json& report, const fs::DirReport& known);
+void AddListingReport(nlohmann::json& report, const fs::ListingReport& known);
 
 // A local ID or URL for people: the query, if any, as "?sha256:<12 hex digits>", so that two that
 // differ only there can be told apart.

@@ -476,12 +476,12 @@ void DirListings::WarnOfNoListing(const std::string& key, const core::Error& pro
   if (last) LOG_WARN("more directories without a listing are not logged for a minute");
 }
 
-DirReport DirListings::Explain(const std::string& key) {
+ListingReport DirListings::Explain(const std::string& key) {
   state_->LoadFromIndex(key);
   core::MutexLock lock(state_->mu);
   const Dir& dir = state_->FindOrMake(key);
-  DirReport report;
-  if (dir.listing != NoListing()) report.listing = dir.listing;
+  ListingReport report;
+  if (dir.listing != nullptr && dir.listing != NoListing()) report.listing = dir.listing->shown();
   report.problem = dir.problem;
   if (dir.problem != nullptr)
     report.problem_age_ms = core::ToMillis(state_->Now() - dir.problem_at);

@@ -44,12 +44,6 @@ struct GotDir {
   std::shared_ptr<const core::Error> problem;  // why there is no listing; null when there is one
 };
 
-// For `explain`.
-struct DirReport {
-  std::shared_ptr<const DirListing> listing;   // null when there is none
-  std::shared_ptr<const core::Error> problem;  // of the last fetch; null when it went well
-  int64_t problem_age_ms = -1;
-};
 using GotDirDone = core::UniqueFunction<void(core::Result<GotDir>)>;
 
 class DirListings {
@@ -87,7 +81,7 @@ class DirListings {
   void WarnOfNoListing(const std::string& key, const core::Error& problem);
 
   // What is known in memory and in the index (reads the local disk).
-  DirReport Explain(const std::string& key);
+  ListingReport Explain(const std::string& key);
 
   // Cancels fetches, answers everyone. Twice is fine.
   void Stop();

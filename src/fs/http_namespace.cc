@@ -329,7 +329,9 @@ void HttpNamespace::List(const DirRef& dir, TimePoint deadline, ListDone done) {
       });
 }
 
-DirReport HttpNamespace::ExplainListing(const DirRef& dir) const {
+std::optional<Url> HttpNamespace::RootUrl() const { return state_->options.root; }
+
+ListingReport HttpNamespace::ExplainListing(const DirRef& dir) const {
   return state_->listings.Explain(dir.key);
 }
 

@@ -53,13 +53,11 @@ class HttpNamespace final : public Namespace {
   core::Result<core::Url> UrlOf(const DirRef& dir, std::string_view name) const override;
   core::Result<DirRef> DirOf(const DirRef& dir, std::string_view name) const override;
 
-  // What is known of a directory's listing, and what went wrong with it last. Reads the local disk.
-  DirReport ExplainListing(const DirRef& dir) const;
-  // The directory that the URL of one below the root means; nullopt for all other URLs.
-  std::optional<DirRef> DirOfUrl(const core::Url& url) const;
-
-  // Cancels listings (their callers get kCancelled) and probing. Twice is fine.
-  void Stop();
+  std::optional<core::Url> RootUrl() const override;
+  std::optional<DirRef> DirOfUrl(const core::Url& url) const override;
+  ListingReport ExplainListing(const DirRef& dir) const override;
+  // Listings and probing.
+  void Stop() override;
 
  private:
   struct State;

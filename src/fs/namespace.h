@@ -1,6 +1,6 @@
 // Namespace: which names a mount shows and which URLs they mean (DESIGN.md section 8). One
-// implementation per kind of source argument: a remote directory (http_namespace), a catalogue,
-// `any`. Knows nothing of FUSE, nodes or inode numbers.
+// implementation per kind of source argument (source.h): a remote directory, a catalogue, `any`.
+// Knows nothing of FUSE, nodes or inode numbers.
 //
 // Thread-safe. Completions run exactly once, on an engine or transfer thread or, when nothing has
 // to be waited for, on the caller's stack.
@@ -55,6 +55,13 @@ struct Found {
   std::optional<int64_t> mtime;
 };
 
+// What is known of a directory's listing, and what went wrong with it last (for `explain`).
+struct ListingReport {
+  std::shared_ptr<const Listing> listing;      // null when there is none
+  std::shared_ptr<const core::Error> problem;  // of the last fetch; null when it went well
+  int64_t problem_age_ms = -1;
+};
+
 using LookupDone = core::UniqueFunction<void(core::Result<Found>)>;
 using ListDone = core::UniqueFunction<void(core::Result<std::shared_ptr<const Listing>>)>;
 
@@ -74,6 +81,18 @@ class Namespace {
   // The directory that a name means if it is one, without asking anybody (for `explain`).
   // kUnsupported where only an answer could tell.
   virtual core::Result<DirRef> DirOf(const DirRef& dir, std::string_view name) const = 0;
+
+  // The root directory's URL, where it has one.
+  virtual std::optional<core::Url> RootUrl() const { return std::nullopt; }
+  // The directory of this mount that the URL means; nullopt for all other URLs.
+  virtual std::optional<DirRef> DirOfUrl(const core::Url&) const { return std::nullopt; }
+  // Asks nobody; reads the local disk.
+  virtual ListingReport ExplainListing(const DirRef&) const { return {}; }
+  // Takes the names anew from where they come from, if that is a file (a catalogue): all of them at
+  // once, or on an error none. Reads the local disk.
+  virtual core::Status Reload() { return {}; }
+  // Cancels what is under way (who waits gets kCancelled). Twice is fine.
+  virtual void Stop() {}
 };
 
 }  // namespace dartfs::fs

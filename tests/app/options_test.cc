@@ -174,8 +174,8 @@ TEST(Options, ErrorsNameTheOptionAndWhatIsRight) {
       {{}, "no SOURCE"},
       {{kUrl}, "no MOUNTPOINT"},
       {{kUrl, "/mnt", "/more"}, "'/more'"},
-      {{"any", "/mnt"}, "SOURCE is the URL of a directory"},
-      {{"catalog:/etc/images.tsv", "/mnt"}, "SOURCE is the URL of a directory"},
+      {{"all", "/mnt"}, "SOURCE: 'all' is not the URL of a directory"},
+      {{"catalog:images.tsv", "/mnt"}, "absolute path"},
       {{"ftp://h/", "/mnt"}, "http:// or https://"},
       {{"http:///x", "/mnt"}, "SOURCE"},
       {{kUrl, "/mnt", "--listen", "127.0.0.1:1"}, "unknown option '--listen'"},
@@ -238,7 +238,7 @@ TEST(Options, Actions) {
   EXPECT_EQ(ParseCommandLine({"-V"})->action, Action::kVersion);
   EXPECT_EQ(ParseCommandLine({"--check-config"})->action, Action::kCheckConfig);
   EXPECT_FALSE(ParseCommandLine({"--check-config", "-o", "ttl=x"}));
-  EXPECT_FALSE(ParseCommandLine({"--check-config", "any", "/mnt"}));
+  EXPECT_FALSE(ParseCommandLine({"--check-config", "all", "/mnt"}));
   EXPECT_FALSE(ParseCommandLine({"--check-config", "http://h/?q", "/mnt"}));
 }
 

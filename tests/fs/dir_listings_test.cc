@@ -64,7 +64,7 @@ TEST_F(DirListingsTest, WhatWentWrongIsExplained) {
     AnswerStatus("http://h/d/" + key, status);
     ASSERT_TRUE(got.done());
     scheduler_.Advance(seconds(3));
-    const DirReport report = listings_->Explain(key);
+    const ListingReport report = listings_->Explain(key);
     EXPECT_EQ(report.listing, nullptr) << status;
     ASSERT_NE(report.problem, nullptr) << status;
     EXPECT_EQ(report.problem->http_status, status);
