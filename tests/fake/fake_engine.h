@@ -42,6 +42,15 @@ class FakeNameStore final : public Store {
   Status Rekey(const std::shared_ptr<StoredObject>&, const StoreKey&, const ObjectMeta&) override {
     return {};
   }
+  LendState Lendable(const StoredObject&) override { return LendState::kNotPossible; }
+  Result<FileLoan> Lend(const std::shared_ptr<StoredObject>&) override {
+    return MakeError(Code::kUnsupported, "fake");
+  }
+  Result<VerifyReport> Verify(const std::shared_ptr<StoredObject>&,
+                              const std::function<bool()>&) override {
+    return VerifyReport();
+  }
+  void TouchUse(const std::shared_ptr<StoredObject>&) override {}
   void PutName(NameTable table, std::string_view name, std::string_view value) override {
     MutexLock lock(mu_);
     names_[{table, std::string(name)}] = value;

@@ -138,6 +138,17 @@ class MemoryStore final : public core::Store {
                      const core::ObjectMeta&) override {
     return Unsupported();
   }
+  core::LendState Lendable(const core::StoredObject&) override {
+    return core::LendState::kNotPossible;
+  }
+  core::Result<core::FileLoan> Lend(const std::shared_ptr<core::StoredObject>&) override {
+    return core::MakeError(core::Code::kUnsupported, "fake");
+  }
+  core::Result<core::VerifyReport> Verify(const std::shared_ptr<core::StoredObject>&,
+                                          const std::function<bool()>&) override {
+    return core::VerifyReport();
+  }
+  void TouchUse(const std::shared_ptr<core::StoredObject>&) override {}
   void PutName(core::NameTable, std::string_view, std::string_view) override {}
   std::optional<std::string> GetName(core::NameTable, std::string_view) override { return {}; }
   void DeleteName(core::NameTable, std::string_view) override {}

@@ -6,12 +6,11 @@
 #include <utility>
 
 #include "core/base/log.h"
+#include "core/store/bad_block.h"
 #include "core/store/granules.h"
 
 namespace dartfs::core {
 namespace {
-
-constexpr uint64_t kReportedDrops = 10;  // in the log; the rest only in the counters
 
 // One read: what is asked for, and the whole granules that must be read to check it.
 class ReadPlan {
@@ -67,36 +66,18 @@ class ReadPlan {
   AlignedBuffer aside_;
 };
 
-// The checksums of the block, from memory or the index; false where there are none.
+// False where there are none.
 bool FindSums(StoreCore& core, ReadPlan& plan) {
   ReadView& view = plan.view();
-  if (view.verified || view.sums != nullptr) return true;
-  StoredObject& object = *plan.object();
-  const auto other = object.other_key();
-  auto sums = core.index->GetSums(object.key(), plan.block());
-  if (!sums && other) sums = core.index->GetSums(*other, plan.block());
-  if (!sums) sums = core.index->GetSums(object.key(), plan.block());
-  if (!sums) return false;
-  view.sums = std::make_shared<const std::vector<uint64_t>>(*std::move(sums));
-  object.KeepSums(plan.block(), view.generation, view.sums);
-  return true;
+  if (!view.verified) view.sums = FindBlockSums(core, plan.object(), plan.block(), view);
+  return view.verified || view.sums != nullptr;
 }
 
-// Drops the block and says so, once, whoever else has found the same.
 Error DropBlock(StoreCore& core, Committer& committer, ReadPlan& plan, Error error,
                 uint64_t bad_granules = 0) {
-  const auto dropped = plan.object()->Drop(plan.block(), plan.view().generation);
-  if (!dropped) return error;
-  core.counters.corrupt_granules.fetch_add(bad_granules, std::memory_order_relaxed);
-  core.counters.blocks.fetch_sub(1, std::memory_order_relaxed);
-  committer.NoteDeparture({plan.object(), {plan.block()}, false, dropped->recorded});
-  const uint64_t number = core.counters.reported_drops.fetch_add(1, std::memory_order_relaxed);
-  if (number < kReportedDrops) {
-    LOG_WARN("cache block {} of {} dropped, to be fetched again: {}{}", plan.block(),
-             plan.object()->key().ToHex(), error.context,
-             number + 1 == kReportedDrops ? " (more of these are only counted)" : "");
-  }
-  return error;
+  return DropBadBlock(core, committer,
+                      {plan.object(), plan.block(), plan.view().generation, bad_granules},
+                      std::move(error));
 }
 
 Error DropCorrupt(StoreCore& core, Committer& committer, ReadPlan& plan, uint64_t bad_granules,
@@ -112,11 +93,15 @@ Error DropUnrecorded(StoreCore& core, Committer& committer, ReadPlan& plan) {
 // All blocks of an object whose file is gone.
 Error DropFile(StoreCore& core, Committer& committer, ReadPlan& plan) {
   const auto& object = plan.object();
+  Departure departure;
+  departure.object = object;
   for (const auto& dropped : object->DropAll()) {
     core.counters.blocks.fetch_sub(1, std::memory_order_relaxed);
     core.counters.corrupt_granules.fetch_add(1, std::memory_order_relaxed);
-    committer.NoteDeparture({object, {dropped.block}, false, dropped.recorded});
+    departure.blocks.push_back(dropped.block);
+    departure.recorded |= dropped.recorded;
   }
+  committer.NoteDeparture(std::move(departure));
   LOG_WARN("cache file of {} is gone: its blocks are fetched again", object->key().ToHex());
   return MakeError(Code::kCorrupt, "the object's file is gone");
 }

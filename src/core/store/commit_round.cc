@@ -165,7 +165,7 @@ void CommitRound::DropUnsynced(const SyncOutcomes& outcomes, Present* present) {
 }
 
 void CommitRound::DropPresent(const PresentBlock& each) {
-  if (!each.object->Drop(each.block, each.generation)) return;
+  if (each.object->Drop(each.block, each.generation).empty()) return;
   --core_.counters.blocks;
   std::vector<Departure> departures;
   departures.push_back({each.object, {each.block}, false, false});
@@ -291,7 +291,30 @@ Status CommitRound::DropObject(const std::shared_ptr<StoredObject>& object) {
   const Status status = Commit(batch);
   if (!status) stale_keys_.push_back(key);
   places_.UnlinkAndLeave(key);
-  core_.space.Release(bytes);
+  core_.ReleaseUnlinked(object->lent_file(), bytes);
+  return status;
+}
+
+Status CommitRound::MarkLent(const std::shared_ptr<StoredObject>& object) {
+  if (object->lent_file() != nullptr) return {};
+  SyncOutcomes outcomes;
+  SyncSome({&object, 1}, kSyncDeadline, &outcomes);
+  for (const auto& [synced, status] : outcomes) {
+    if (status) continue;
+    core_.counters.write_errors.fetch_add(1, std::memory_order_relaxed);
+    return status;
+  }
+  if (!object->MarkLent(core_.MakeLentFile(*object))) {
+    return MakeError(Code::kBusy, "not all of the object is there and checked");
+  }
+  IndexBatch batch;
+  const uint64_t chunks = core_.geometry.ChunkCount(object->size());
+  for (uint64_t chunk = 0; chunk < chunks; ++chunk) {
+    batch.chunks.emplace_back(ChunkKey{object->key(), static_cast<uint32_t>(chunk)},
+                              object->Snapshot(chunk));
+  }
+  Status status = Commit(batch);
+  if (!status) object->UnmarkLent();
   return status;
 }
 

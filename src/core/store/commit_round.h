@@ -40,6 +40,8 @@ class CommitRound {
   Status Run(RoundWork work);
   // Forgets the object, whoever has it: records gone, then the file.
   Status DropObject(const std::shared_ptr<StoredObject>& object);
+  // Marks its file lent, durably. kBusy: not complete, recorded and verified.
+  Status MarkLent(const std::shared_ptr<StoredObject>& object);
   // Gives it other facts: another key, under which its records and its file stand afterwards.
   Status Rekey(const std::shared_ptr<StoredObject>& object, ObjectFacts facts);
   // Whether a round is wanted before anything new comes in.

@@ -72,8 +72,16 @@ void Committer::NoteWork() {
 Status Committer::Flush() { return Await(std::make_shared<Order>()); }
 
 Status Committer::Drop(const std::shared_ptr<StoredObject>& object) {
+  return AwaitFor(Order::Kind::kDrop, object);
+}
+
+Status Committer::MarkLent(const std::shared_ptr<StoredObject>& object) {
+  return AwaitFor(Order::Kind::kMarkLent, object);
+}
+
+Status Committer::AwaitFor(Order::Kind kind, const std::shared_ptr<StoredObject>& object) {
   auto order = std::make_shared<Order>();
-  order->kind = Order::Kind::kDrop;
+  order->kind = kind;
   order->object = object;
   return Await(order);
 }
@@ -150,17 +158,27 @@ std::chrono::nanoseconds Committer::UntilDue(SteadyTime now) {
 Status Committer::Do(Round round) {
   const Status status = round_.Run(std::move(round.work));
   for (const auto& order : round.orders) {
-    Status outcome = status;
-    if (order->kind == Order::Kind::kDrop) outcome = round_.DropObject(order->object);
-    if (order->kind == Order::Kind::kRekey) {
-      outcome = round_.Rekey(order->object, std::move(order->facts));
-    }
+    Status outcome = Carry(*order, status);
     MutexLock lock(mu_);
     order->status = std::move(outcome);
     order->done = true;
     order_done_.NotifyAll();
   }
   return status;
+}
+
+Status Committer::Carry(Order& order, const Status& round_status) {
+  switch (order.kind) {
+    case Order::Kind::kFlush:
+      return round_status;
+    case Order::Kind::kDrop:
+      return round_.DropObject(order.object);
+    case Order::Kind::kRekey:
+      return round_.Rekey(order.object, std::move(order.facts));
+    case Order::Kind::kMarkLent:
+      return round_.MarkLent(order.object);
+  }
+  return round_status;
 }
 
 Status Committer::Stop() {

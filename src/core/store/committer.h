@@ -51,6 +51,7 @@ class Committer {
   Status Drop(const std::shared_ptr<StoredObject>& object);
   Status Rekey(const std::shared_ptr<StoredObject>& object, const StoreKey& key,
                const ObjectMeta& meta);
+  Status MarkLent(const std::shared_ptr<StoredObject>& object);
 
   // A last round, then joins. Twice is fine.
   Status Stop() EXCLUDES(mu_, stop_mu_);
@@ -58,7 +59,7 @@ class Committer {
  private:
   using SteadyTime = std::chrono::steady_clock::time_point;
   struct Order {
-    enum class Kind { kFlush, kDrop, kRekey } kind = Kind::kFlush;
+    enum class Kind { kFlush, kDrop, kRekey, kMarkLent } kind = Kind::kFlush;
     std::shared_ptr<StoredObject> object;
     ObjectFacts facts;
     bool done = false;  // these two: under mu_ of the committer
@@ -75,7 +76,10 @@ class Committer {
   // How long until a round is due for what waits; zero: now.
   std::chrono::nanoseconds UntilDue(SteadyTime now) REQUIRES(mu_);
   Status Do(Round round) EXCLUDES(mu_);
+  // What is ordered, after a round that ended so.
+  Status Carry(Order& order, const Status& round_status);
   void NoteWork() REQUIRES(mu_);
+  Status AwaitFor(Order::Kind kind, const std::shared_ptr<StoredObject>& object) EXCLUDES(mu_);
   Status Await(const std::shared_ptr<Order>& order) EXCLUDES(mu_);
 
   const std::shared_ptr<StoreCore> core_;

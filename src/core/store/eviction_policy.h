@@ -1,4 +1,4 @@
-// EvictionPolicy: which chunk goes next, by the least recent use. Pure.
+// EvictionPolicy: which chunk, or which complete object, goes next, by the least recent use. Pure.
 //
 // Times of use lie with the chunks, so that a use costs nothing here; now and then all chunks are
 // looked through and the oldest part of them is kept as a queue. A chunk used since it was queued
@@ -18,6 +18,7 @@ namespace dartfs::core {
 struct EvictionCandidate {
   ChunkKey chunk;
   uint64_t used_ms = 0;
+  bool whole = false;  // all of the object
 };
 
 class EvictionPolicy {

@@ -29,7 +29,8 @@ uint64_t Evictor::TakeFrom(const EvictionCandidate& victim, uint64_t bytes,
   const auto object = core_.table.Find(victim.chunk.object);
   if (object == nullptr) return 0;
   Departure departure;
-  departure.blocks = object->TakeForEviction({victim.chunk.chunk, victim.used_ms}, bytes);
+  departure.blocks = object->TakeForEviction(
+      {.chunk = victim.chunk.chunk, .whole = victim.whole, .used_ms = victim.used_ms}, bytes);
   if (departure.blocks.empty()) return 0;
   uint64_t taken = 0;
   for (const uint64_t block : departure.blocks) taken += object->StoredBytes(block);
@@ -46,8 +47,8 @@ void Evictor::Refill() {
   std::vector<EvictionCandidate> all;
   core_.table.ForEach([&all](const std::shared_ptr<StoredObject>& object) {
     const StoreKey key = object->key();
-    for (const auto& chunk : object->EvictableChunks()) {
-      all.push_back({{key, chunk.chunk}, chunk.used_ms});
+    for (const auto& each : object->FindEvictable()) {
+      all.push_back({{key, each.chunk}, each.used_ms, each.whole});
     }
   });
   policy_.Refill(std::move(all));

@@ -47,6 +47,9 @@ class Geometry {
   uint64_t StoredBytes(uint64_t object_size, uint64_t block) const {
     return (grid_.BlockLength(object_size, block) + kPageSize - 1) / kPageSize * kPageSize;
   }
+  uint64_t StoredBytesOfAll(uint64_t object_size) const {
+    return (object_size + kPageSize - 1) / kPageSize * kPageSize;  // blocks are whole pages
+  }
   uint64_t StoredBytesOf(uint64_t object_size, uint64_t chunk, uint64_t mask) const {
     uint64_t bytes = 0;
     for (unsigned bit = 0; bit < blocks_per_chunk_; ++bit) {

@@ -79,9 +79,7 @@ Result<std::shared_ptr<ObjectFile>> ObjectFile::Create(const std::string& path, 
 std::shared_ptr<const UniqueFd> ObjectFile::ForDirectWrites() {
   auto direct = direct_.lock();
   if (direct != nullptr || refuses_direct_) return direct;
-  // Not by its name, which may be another file's by now.
-  const std::string path = "/proc/self/fd/" + std::to_string(fd());
-  UniqueFd opened(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_DIRECT));
+  UniqueFd opened = Reopen(O_WRONLY | O_DIRECT);
   if (!opened.valid()) {
     refuses_direct_ = errno == EINVAL;  // the file system: all writes are buffered then
     return nullptr;
@@ -89,6 +87,11 @@ std::shared_ptr<const UniqueFd> ObjectFile::ForDirectWrites() {
   direct = std::make_shared<const UniqueFd>(std::move(opened));
   direct_ = direct;
   return direct;
+}
+
+UniqueFd ObjectFile::Reopen(int flags) const {
+  const std::string path = "/proc/self/fd/" + std::to_string(fd());
+  return UniqueFd(::open(path.c_str(), flags | O_CLOEXEC));
 }
 
 Result<std::shared_ptr<ObjectFile>> ObjectFile::Open(const std::string& path) {

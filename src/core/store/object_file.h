@@ -32,6 +32,9 @@ class ObjectFile {
   // A descriptor of the same file for O_DIRECT writes, shared by those under way and closed with
   // the last of them; null where there is none to be had.
   std::shared_ptr<const UniqueFd> ForDirectWrites();
+  // Another descriptor of the same file, whatever its name is by now; invalid where there is none
+  // to be had. Thread-safe.
+  UniqueFd Reopen(int flags) const;
 
  private:
   UniqueFd fd_;

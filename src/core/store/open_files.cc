@@ -9,15 +9,16 @@
 namespace dartfs::core {
 namespace {
 
-// Rekey moves the file while it is being opened by its old name: then again, by the new one.
+// Rekey moves the file while it is being opened by its old name, or it is replaced: then again.
 constexpr int kTries = 3;
 
-// Whether what was opened under `key` is the object's file for certain. Both changes come before
-// the name is unlinked.
+// Whether what was opened under `key` is the object's file for certain. A change of the key and
+// the retirement come before the name is unlinked, and no write between that and another number.
 enum class Standing { kSame, kMoved, kRetired };
-Standing StandingOf(StoredObject& object, const StoreKey& key) {
+Standing StandingOf(StoredObject& object, const StoreKey& key, uint64_t file_number) {
   if (object.retired()) return Standing::kRetired;
-  return object.key() == key ? Standing::kSame : Standing::kMoved;
+  const bool same = object.key() == key && object.file_number() == file_number;
+  return same ? Standing::kSame : Standing::kMoved;
 }
 
 size_t ShareOfDescriptors() {
@@ -52,9 +53,10 @@ Result<std::shared_ptr<ObjectFile>> OpenFiles::Current(const std::shared_ptr<Sto
     auto held = object->file();
     if (held != nullptr && (held->for_write() || !for_write)) return held;
     const StoreKey key = object->key();
+    const uint64_t number = object->file_number();
     const auto path = layout_.ObjectPath(key);
     auto file = for_write ? ObjectFile::Create(path, object->size()) : ObjectFile::Open(path);
-    switch (StandingOf(*object, key)) {
+    switch (StandingOf(*object, key, number)) {
       case Standing::kRetired:
         return Dropped(key);
       case Standing::kMoved:
@@ -62,15 +64,15 @@ Result<std::shared_ptr<ObjectFile>> OpenFiles::Current(const std::shared_ptr<Sto
       case Standing::kSame:
         break;
     }
-    if (file) Keep(object, *file);
-    return file;
+    if (!file) return file;
+    if (Keep(object, *file, number)) return file;
   }
   return MakeError(Code::kBusy, "object " + object->key().ToHex() + " keeps moving");
 }
 
-void OpenFiles::Keep(const std::shared_ptr<StoredObject>& object,
-                     std::shared_ptr<ObjectFile> file) {
-  object->SetFile(std::move(file));
+bool OpenFiles::Keep(const std::shared_ptr<StoredObject>& object, std::shared_ptr<ObjectFile> file,
+                     uint64_t number) {
+  if (!object->SetFile(std::move(file), number)) return false;
   std::vector<std::shared_ptr<StoredObject>> to_close;
   std::vector<std::shared_ptr<StoredObject>> looked_at;  // released after the lock
   {
@@ -88,7 +90,8 @@ void OpenFiles::Keep(const std::shared_ptr<StoredObject>& object,
       looked_at.push_back(std::move(oldest));
     }
   }
-  for (const auto& each : to_close) each->SetFile(nullptr);
+  for (const auto& each : to_close) each->CloseFile();
+  return true;
 }
 
 }  // namespace dartfs::core

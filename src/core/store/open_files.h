@@ -25,8 +25,9 @@ class OpenFiles {
  private:
   Result<std::shared_ptr<ObjectFile>> Current(const std::shared_ptr<StoredObject>& object,
                                               bool for_write);
-  void Keep(const std::shared_ptr<StoredObject>& object, std::shared_ptr<ObjectFile> file)
-      EXCLUDES(mu_);
+  // False: the object has another file by now.
+  bool Keep(const std::shared_ptr<StoredObject>& object, std::shared_ptr<ObjectFile> file,
+            uint64_t number) EXCLUDES(mu_);
 
   const Layout& layout_;
   const size_t limit_;

@@ -42,6 +42,9 @@ void PlaceFreer::FreeWaiting() {
 
 void PlaceFreer::FreeOne(Departure departure) {
   if (departure.claimed && RemoveWhole(departure)) return;
+  if (departure.object->lent_file() != nullptr && !departure.object->retired()) {
+    return UnlinkLent(std::move(departure));
+  }
   std::erase_if(departure.blocks, [&](uint64_t block) { return PunchBlock(departure, block); });
   if (!departure.blocks.empty()) {
     waiting_.push_back(std::move(departure));
@@ -59,6 +62,33 @@ bool PlaceFreer::RemoveWhole(const Departure& departure) {
   for (const uint64_t block : departure.blocks) bytes += object->StoredBytes(block);
   core_.space.Release(bytes);
   return true;
+}
+
+void PlaceFreer::UnlinkLent(Departure departure) {
+  const auto& object = departure.object;
+  auto& blocks = departure.blocks;
+  if (!departure.claimed) {
+    // Left before the file was lent, and came back.
+    std::erase_if(blocks, [&](uint64_t block) {
+      if (object->ClaimForPunch(block) != StoredObject::Claim::kPresent) return false;
+      core_.space.Release(object->StoredBytes(block));
+      return true;
+    });
+    if (blocks.empty()) return;
+  }
+  // Whoever still reads the old file must not find another in its place.
+  if (!object->MayUnlinkLent(departure.claimed ? blocks.size() : 0)) {
+    return waiting_.push_back(std::move(departure));
+  }
+  const Status removed = RemoveFile(core_.layout->ObjectPath(object->key()));
+  if (!removed) {
+    NoteRefusal(removed.error(), &departure);
+    return waiting_.push_back(std::move(departure));
+  }
+  uint64_t bytes = 0;
+  for (const uint64_t block : blocks) bytes += object->StoredBytes(block);
+  core_.ReleaseUnlinked(object->ReplaceFile(), bytes);
+  empties_.push_back(object->key());
 }
 
 bool PlaceFreer::PunchBlock(Departure& departure, uint64_t block) {

@@ -1,5 +1,6 @@
 // PlaceFreer: gives places in files back to the file system, once no record names them: holes for
-// single blocks, the whole file where an object is gone. Blocking; the committer's thread alone.
+// single blocks, the whole file where an object is gone or its file is lent. Blocking; the
+// committer's thread alone.
 #pragma once
 
 #include <memory>
@@ -30,6 +31,8 @@ class PlaceFreer {
  private:
   void FreeOne(Departure departure);
   bool RemoveWhole(const Departure& departure);
+  // The file goes, and the object is filled again through another: whoever has it open.
+  void UnlinkLent(Departure departure);
   // True when the block is done with, its bytes given back.
   bool PunchBlock(Departure& departure, uint64_t block);
   // An error: nothing was freed. Gone, as the whole file is, counts as freed.

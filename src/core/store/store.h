@@ -15,6 +15,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -27,6 +28,8 @@
 #include "core/base/result.h"
 #include "core/base/scheduler.h"
 #include "core/io/disk_io.h"
+#include "core/store/file_loan.h"
+#include "core/store/store_options.h"
 
 namespace dartfs::core {
 
@@ -67,38 +70,6 @@ class BlockPin {
   BlockPin(std::shared_ptr<StoredObject> object, uint64_t block);
   std::shared_ptr<StoredObject> object_;
   uint64_t block_ = 0;
-};
-
-struct StoreStats {
-  uint64_t limit_bytes = 0;
-  uint64_t used_bytes = 0;  // bytes of present blocks
-  uint64_t blocks = 0;
-  uint64_t objects = 0;
-  uint64_t commit_seq = 0;      // of the last durable commit; grows over restarts
-  uint64_t pending_blocks = 0;  // present, not yet durable
-  uint64_t evicted_blocks = 0;
-  uint64_t corrupt_granules = 0;
-  uint64_t corrupt_records = 0;
-  uint64_t write_errors = 0;
-  bool bypass = false;
-  std::string bypass_reason;
-  std::string disk_io;  // DiskIo::Describe
-};
-
-struct StoreOptions {
-  std::string dir;
-  uint64_t limit_bytes = uint64_t{10} << 30;
-  Grid grid;
-  Duration commit_interval = std::chrono::milliseconds(500);
-  uint64_t commit_bytes = uint64_t{64} << 20;  // or after so many unsynced bytes
-  Duration bypass_retry = std::chrono::seconds(5);
-  // Objects whose files stay open; idle ones are closed beyond this. A descriptor each, and a third
-  // of the process's soft limit at most. Operations under way have some hundreds more.
-  size_t open_files = 512;
-  // Of the file system's bytes and inodes, left to others: below it the store evicts its own
-  // blocks, then goes into bypass. 0: none. Not asked of file systems that do not tell their size.
-  double reserve_fraction = 0.05;
-  uint64_t index_map_bytes = uint64_t{64} << 30;  // virtual: how far the index may grow
 };
 
 class Store {
@@ -164,6 +135,21 @@ class Store {
   // Blocking.
   virtual Status Rekey(const std::shared_ptr<StoredObject>& object, const StoreKey& key,
                        const ObjectMeta& meta) = 0;
+
+  // Lending a complete object's file to whoever reads it past the store (file_loan.h). Lendable: no
+  // I/O, cheap.
+  virtual LendState Lendable(const StoredObject& object) = 0;
+  // Marks the file lent, durably, after a sync that succeeded, the first time; nothing of it is
+  // evicted while a loan lasts. kBusy: as Lendable says, or the object has changed just now;
+  // kUnsupported: never of this one; else the disk's error. Blocking.
+  virtual Result<FileLoan> Lend(const std::shared_ptr<StoredObject>& object) = 0;
+  // Checks every granule that was not checked in this run against what the disk has, past the page
+  // cache where that can be had. `go_on` is asked every MiB or so; false ends it early. kBusy:
+  // another Verify runs, or the file can't be used at present. Blocking, for one worker thread.
+  virtual Result<VerifyReport> Verify(const std::shared_ptr<StoredObject>& object,
+                                      const std::function<bool()>& go_on) = 0;
+  // As if all of it had been read: reads of a lent file reach nobody.
+  virtual void TouchUse(const std::shared_ptr<StoredObject>& object) = 0;
 
   // Names are forgotten once the index turns out to be damaged, until the next start.
   virtual void PutName(NameTable table, std::string_view name, std::string_view value) = 0;

@@ -27,4 +27,13 @@ void StoreCore::MeasureDisk() {
   space.SetSpare(few_inodes ? 0 : spare, missing);
 }
 
+std::shared_ptr<LentFile> StoreCore::MakeLentFile(const StoredObject& object) {
+  return std::make_shared<LentFile>(geometry.StoredBytesOfAll(object.size()), lent, space);
+}
+
+void StoreCore::ReleaseUnlinked(const std::shared_ptr<LentFile>& lent_file, uint64_t bytes) {
+  if (lent_file != nullptr) return lent_file->NoteUnlinked(bytes);
+  space.Release(bytes);
+}
+
 }  // namespace dartfs::core

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "core/store/bypass.h"
+#include "core/store/byte_budget.h"
 #include "core/store/index.h"
 #include "core/store/layout.h"
 #include "core/store/name_cache.h"
@@ -40,6 +41,7 @@ struct StoreCore {
         layout(std::move(the_layout)),
         table(geometry),
         space(options.limit_bytes),
+        lent(options.limit_bytes / 2),
         bypass(options.bypass_retry),
         files(*layout, options.open_files) {}
 
@@ -47,6 +49,9 @@ struct StoreCore {
   void Answer(IoDone done, Status status);
   // Free bytes beyond the reserve, as of now, into `space`.
   void MeasureDisk();
+  std::shared_ptr<LentFile> MakeLentFile(const StoredObject& object);
+  // The file's name is gone: its bytes are given back, those under loans with the last of them.
+  void ReleaseUnlinked(const std::shared_ptr<LentFile>& lent_file, uint64_t bytes);
 
   const StoreOptions options;
   const Geometry geometry;
@@ -57,6 +62,7 @@ struct StoreCore {
   std::unique_ptr<Index> index;
   ObjectTable table;
   Space space;
+  ByteBudget lent;  // files under loans
   Bypass bypass;
   OpenFiles files;
   NameCache names;

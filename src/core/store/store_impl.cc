@@ -1,6 +1,9 @@
 #include "core/store/store_impl.h"
 
+#include <fcntl.h>
+
 #include <bit>
+#include <cerrno>
 #include <utility>
 
 #include "core/base/log.h"
@@ -52,7 +55,10 @@ StoreImpl::StoreImpl(std::shared_ptr<StoreCore> core, const Index::Chunks& chunk
       committer_(std::make_shared<Committer>(core_)),
       writer_(core_, committer_),
       reader_(core_, committer_),
-      orphans_(core_, !core_->index->was_clean()) {}
+      verifier_(core_, committer_),
+      orphans_(core_, !core_->index->was_clean()) {
+  DropBrokenLent(chunks);
+}
 
 void StoreImpl::Load(StoreCore& core, const Index::Chunks& chunks) {
   std::shared_ptr<StoredObject> object;
@@ -65,10 +71,28 @@ void StoreImpl::Load(StoreCore& core, const Index::Chunks& chunks) {
       object = *std::move(added);
     }
     if (record.object_size != object->size()) continue;
+    if ((record.flags & ChunkRecord::kLent) != 0 && object->lent_file() == nullptr) {
+      object->LoadLent(core.MakeLentFile(*object));
+    }
     const uint64_t blocks = object->Load(key.chunk, record);
     core.space.Load(core.geometry.StoredBytesOf(object->size(), key.chunk, blocks));
     core.counters.blocks += static_cast<uint64_t>(std::popcount(blocks));
     core.use_clock.NotBefore(record.used_ms);
+  }
+}
+
+void StoreImpl::DropBrokenLent(const Index::Chunks& chunks) {
+  for (const auto& [key, record] : chunks) {
+    if ((record.flags & ChunkRecord::kLent) == 0) continue;
+    const auto object = core_->table.Find(key.object);
+    if (object == nullptr || object->lent_file() == nullptr || object->IsComplete()) continue;
+    Departure departure;
+    departure.object = object;
+    departure.recorded = true;
+    for (const auto& dropped : object->DropAll()) departure.blocks.push_back(dropped.block);
+    if (departure.blocks.empty()) continue;
+    core_->counters.blocks -= departure.blocks.size();
+    committer_->NoteDeparture(std::move(departure));
   }
 }
 
@@ -180,6 +204,51 @@ Status StoreImpl::Rekey(const std::shared_ptr<StoredObject>& object, const Store
     return MakeError(Code::kInvalidArgument, "an object keeps its size when it gets another key");
   }
   return committer_->Rekey(object, key, meta);
+}
+
+LendState StoreImpl::Lendable(const StoredObject& object) {
+  if (object.is_volatile()) return LendState::kNotPossible;
+  if (!object.IsComplete()) return LendState::kIncomplete;
+  if (!object.IsVerified()) return LendState::kUnverified;
+  const auto lent = object.lent_file();
+  if (lent != nullptr && lent->on_loan()) return LendState::kReady;
+  const bool fits = core_->lent.Fits(core_->geometry.StoredBytesOfAll(object.size()));
+  return fits ? LendState::kReady : LendState::kTooMuchLent;
+}
+
+Result<FileLoan> StoreImpl::Lend(const std::shared_ptr<StoredObject>& object) {
+  if (object->is_volatile()) {
+    return MakeError(Code::kUnsupported, "an object without a version is not lent");
+  }
+  const OpInside inside(core_->gate);
+  if (!inside) return MakeError(Code::kCancelled, "the store has stopped");
+  if (Lendable(*object) != LendState::kReady) {
+    return MakeError(Code::kBusy, "not complete and checked, or too much is lent");
+  }
+  if (object->lent_file() == nullptr) TRY(committer_->MarkLent(object));
+  // Opened before it is lent: should it be replaced in between, there is nothing to lend.
+  const uint64_t number = object->file_number();
+  TRY_ASSIGN(const auto file, core_->files.ForRead(object));
+  UniqueFd fd = file->Reopen(O_RDONLY);
+  if (!fd.valid()) return ErrnoError(errno, "cannot open a file of the cache to lend it");
+  bool too_much = false;
+  auto lent = object->BeginLoan(number, &too_much);
+  if (lent == nullptr) {
+    return MakeError(Code::kBusy, too_much ? "too much is lent" : "the object has just changed");
+  }
+  TouchUse(object);
+  return FileLoan(std::move(fd), [core = core_, lent = std::move(lent)] { lent->EndLoan(); });
+}
+
+Result<VerifyReport> StoreImpl::Verify(const std::shared_ptr<StoredObject>& object,
+                                       const std::function<bool()>& go_on) {
+  return verifier_.Verify(object, go_on);
+}
+
+void StoreImpl::TouchUse(const std::shared_ptr<StoredObject>& object) {
+  for (const uint32_t chunk : object->TouchAll(core_->use_clock.NowMs())) {
+    committer_->NoteUse(object, chunk);
+  }
 }
 
 void StoreImpl::PutName(NameTable table, std::string_view name, std::string_view value) {

@@ -10,6 +10,7 @@
 #include "core/store/block_reader.h"
 #include "core/store/block_writer.h"
 #include "core/store/committer.h"
+#include "core/store/object_verifier.h"
 #include "core/store/orphans.h"
 #include "core/store/store.h"
 #include "core/store/store_core.h"
@@ -35,6 +36,11 @@ class StoreImpl final : public Store {
   Status DropObject(const std::shared_ptr<StoredObject>& object) override;
   Status Rekey(const std::shared_ptr<StoredObject>& object, const StoreKey& key,
                const ObjectMeta& meta) override;
+  LendState Lendable(const StoredObject& object) override;
+  Result<FileLoan> Lend(const std::shared_ptr<StoredObject>& object) override;
+  Result<VerifyReport> Verify(const std::shared_ptr<StoredObject>& object,
+                              const std::function<bool()>& go_on) override;
+  void TouchUse(const std::shared_ptr<StoredObject>& object) override;
   void PutName(NameTable table, std::string_view name, std::string_view value) override;
   std::optional<std::string> GetName(NameTable table, std::string_view name) override;
   void DeleteName(NameTable table, std::string_view name) override;
@@ -44,6 +50,8 @@ class StoreImpl final : public Store {
 
  private:
   static void Load(StoreCore& core, const Index::Chunks& chunks);
+  // Lent files of which blocks are lost can't be filled: they go, and with them what is left.
+  void DropBrokenLent(const Index::Chunks& chunks);
   // Gives the object the meta it is opened with; false where the record is of something else.
   bool Adopt(const std::shared_ptr<StoredObject>& object, const StoreKey& key,
              const ObjectMeta& meta);
@@ -55,6 +63,7 @@ class StoreImpl final : public Store {
   const std::shared_ptr<Committer> committer_;
   BlockWriter writer_;
   BlockReader reader_;
+  ObjectVerifier verifier_;
   Orphans orphans_;
 
   Mutex opened_mu_;                                     // a leaf

@@ -10,6 +10,10 @@ namespace {
 // A use is news to the index when it falls into another of these than the last.
 constexpr uint64_t kUseResolutionMs = 10 * 60 * 1000;
 
+bool IsNews(uint64_t used_ms, uint64_t now_ms) {
+  return used_ms / kUseResolutionMs != now_ms / kUseResolutionMs;
+}
+
 }  // namespace
 
 StoredObject::~StoredObject() = default;
@@ -49,13 +53,34 @@ uint64_t StoredObject::Load(uint32_t chunk, const ChunkRecord& record) {
 
 bool StoredObject::Pin(uint64_t block, uint64_t now_ms, bool* use_is_news) {
   MutexLock lock(mu_);
-  if (now_ms < withheld_until_ms_) return false;
   Chunk* const chunk = Find(geometry_.ChunkOf(block));
-  if (chunk == nullptr || (chunk->present & geometry_.MaskOf(block)) == 0) return false;
-  *use_is_news = chunk->used_ms / kUseResolutionMs != now_ms / kUseResolutionMs;
+  if (!PinLocked(chunk, block, now_ms)) return false;
+  *use_is_news = IsNews(chunk->used_ms, now_ms);
   chunk->used_ms = now_ms;
+  return true;
+}
+
+bool StoredObject::PinUnused(uint64_t block, uint64_t now_ms) {
+  MutexLock lock(mu_);
+  return PinLocked(Find(geometry_.ChunkOf(block)), block, now_ms);
+}
+
+bool StoredObject::PinLocked(Chunk* chunk, uint64_t block, uint64_t now_ms) {
+  if (now_ms < withheld_until_ms_) return false;
+  if (chunk == nullptr || (chunk->present & geometry_.MaskOf(block)) == 0) return false;
   ++uses_[block].pins;
   return true;
+}
+
+std::vector<uint32_t> StoredObject::TouchAll(uint64_t now_ms) {
+  MutexLock lock(mu_);
+  std::vector<uint32_t> news;
+  for (Chunk& chunk : chunks_) {
+    if (chunk.present == 0) continue;
+    if (IsNews(chunk.used_ms, now_ms)) news.push_back(chunk.index);
+    chunk.used_ms = now_ms;
+  }
+  return news;
 }
 
 void StoredObject::Unpin(uint64_t block) {
@@ -155,6 +180,7 @@ StoredObject::Claim StoredObject::ClaimForWrite(uint64_t block, uint64_t now_ms)
   Chunk& chunk = FindOrAdd(geometry_.ChunkOf(block));
   const uint64_t mask = geometry_.MaskOf(block);
   if ((chunk.present & mask) != 0) return Claim::kPresent;
+  if (lent_ != nullptr) return Claim::kWithheld;  // about to be unlinked
   if ((chunk.busy & mask) != 0) return Claim::kBusy;
   chunk.busy |= mask;
   return Claim::kClaimed;
@@ -184,7 +210,7 @@ void StoredObject::Unclaim(uint64_t block) {
 
 uint64_t StoredObject::ClaimAbsent(uint64_t chunk) {
   MutexLock lock(mu_);
-  if (retired_) return 0;
+  if (retired_ || lent_ != nullptr) return 0;
   Chunk& entry = FindOrAdd(chunk);
   const uint64_t absent = geometry_.LegalMask(size_, chunk) & ~entry.present & ~entry.busy;
   entry.busy |= absent;
@@ -226,6 +252,7 @@ ChunkRecord StoredObject::Snapshot(uint64_t chunk) {
   entry->dirty = false;
   record.blocks = entry->recorded;
   record.used_ms = entry->used_ms;
+  if (lent_ != nullptr) record.flags |= ChunkRecord::kLent;
   return record;
 }
 
@@ -234,28 +261,29 @@ bool StoredObject::MarkDirty(uint64_t chunk) {
   return !std::exchange(FindOrAdd(chunk).dirty, true);
 }
 
-std::optional<StoredObject::Dropped> StoredObject::Drop(uint64_t block, uint64_t generation) {
+std::vector<DroppedBlock> StoredObject::Drop(uint64_t block, uint64_t generation) {
   MutexLock lock(mu_);
   const auto use = uses_.find(block);
-  if (use == uses_.end() || use->second.generation != generation) return std::nullopt;
+  if (use == uses_.end() || use->second.generation != generation) return {};
   Chunk* const chunk = Find(geometry_.ChunkOf(block));
-  if ((chunk->present & geometry_.MaskOf(block)) == 0) return std::nullopt;
-  return DropLocked(*chunk, block);
+  if ((chunk->present & geometry_.MaskOf(block)) == 0) return {};
+  if (lent_ != nullptr) return DropAllLocked();
+  return {DropLocked(*chunk, block)};
 }
 
-std::vector<StoredObject::Dropped> StoredObject::DropAll() {
+std::vector<DroppedBlock> StoredObject::DropAll() {
   MutexLock lock(mu_);
   return DropAllLocked();
 }
 
-std::vector<StoredObject::Dropped> StoredObject::Retire() {
+std::vector<DroppedBlock> StoredObject::Retire() {
   MutexLock lock(mu_);
   retired_ = true;
   return DropAllLocked();
 }
 
-std::vector<StoredObject::Dropped> StoredObject::DropAllLocked() {
-  std::vector<Dropped> dropped;
+std::vector<DroppedBlock> StoredObject::DropAllLocked() {
+  std::vector<DroppedBlock> dropped;
   for (Chunk& chunk : chunks_) {
     for (unsigned bit = 0; bit < geometry_.blocks_per_chunk(); ++bit) {
       if ((chunk.present >> bit & 1) == 0) continue;
@@ -265,43 +293,13 @@ std::vector<StoredObject::Dropped> StoredObject::DropAllLocked() {
   return dropped;
 }
 
-std::vector<StoredObject::Evictable> StoredObject::EvictableChunks() {
-  MutexLock lock(mu_);
-  const bool unrecorded_too = is_volatile();
-  std::vector<Evictable> chunks;
-  for (const Chunk& chunk : chunks_) {
-    if ((unrecorded_too ? chunk.present : chunk.recorded) == 0) continue;
-    chunks.push_back({chunk.index, chunk.used_ms});
-  }
-  return chunks;
-}
-
-std::vector<uint64_t> StoredObject::TakeForEviction(const Evictable& from, uint64_t bytes) {
-  MutexLock lock(mu_);
-  std::vector<uint64_t> taken;
-  Chunk* const chunk = Find(from.chunk);
-  if (chunk == nullptr || chunk->used_ms != from.used_ms) return taken;
-  const uint64_t candidates = is_volatile() ? chunk->present : chunk->recorded;
-  uint64_t taken_bytes = 0;
-  for (unsigned bit = 0; bit < geometry_.blocks_per_chunk() && taken_bytes < bytes; ++bit) {
-    if ((candidates >> bit & 1) == 0) continue;
-    const uint64_t block = geometry_.BlockOf(chunk->index, bit);
-    if (PinsOf(block) > 0) continue;
-    DropLocked(*chunk, block);
-    chunk->busy |= geometry_.MaskOf(block);
-    taken.push_back(block);
-    taken_bytes += StoredBytes(block);
-  }
-  return taken;
-}
-
 StoredObject::Claim StoredObject::ClaimForPunch(uint64_t block) {
   MutexLock lock(mu_);
   if (retired_) return Claim::kDropped;
   Chunk& chunk = FindOrAdd(geometry_.ChunkOf(block));
   const uint64_t mask = geometry_.MaskOf(block);
   if ((chunk.present & mask) != 0) return Claim::kPresent;
-  if ((chunk.busy & mask) != 0 || PinsOf(block) > 0) return Claim::kBusy;
+  if (lent_ != nullptr || (chunk.busy & mask) != 0 || PinsOf(block) > 0) return Claim::kBusy;
   chunk.busy |= mask;
   return Claim::kClaimed;
 }
@@ -327,9 +325,23 @@ std::shared_ptr<ObjectFile> StoredObject::file() {
   return file_;
 }
 
-void StoredObject::SetFile(std::shared_ptr<ObjectFile> file) {
+uint64_t StoredObject::file_number() const {
   MutexLock lock(mu_);
+  return file_number_;
+}
+
+bool StoredObject::SetFile(std::shared_ptr<ObjectFile> file, uint64_t number) {
+  MutexLock lock(mu_);
+  if (number != file_number_) return false;
   file_.swap(file);  // the old one closes after the lock is released
+  file_used_ = true;
+  return true;
+}
+
+void StoredObject::CloseFile() {
+  std::shared_ptr<ObjectFile> file;  // closed after the lock is released
+  MutexLock lock(mu_);
+  file.swap(file_);
   file_used_ = true;
 }
 
@@ -368,9 +380,9 @@ StoredObject::Chunk& StoredObject::FindOrAdd(uint64_t chunk) {
   return *chunks_.insert(at, fresh);
 }
 
-StoredObject::Dropped StoredObject::DropLocked(Chunk& chunk, uint64_t block) {
+DroppedBlock StoredObject::DropLocked(Chunk& chunk, uint64_t block) {
   const uint64_t mask = geometry_.MaskOf(block);
-  const Dropped dropped = {block, (chunk.recorded & mask) != 0};
+  const DroppedBlock dropped = {block, (chunk.recorded & mask) != 0};
   chunk.present &= ~mask;
   chunk.recorded &= ~mask;
   chunk.verified &= ~mask;

@@ -9,6 +9,9 @@
 // Dropping or writing a block gives it another generation, so that what was begun before is not
 // taken for the block that stands there now.
 //
+// A file that is *lent* (FORMAT.md) leaves as one and takes no writes; only once its name is gone
+// can the object be filled again, through another file.
+//
 // Thread-safe.
 #pragma once
 
@@ -20,33 +23,13 @@
 #include <vector>
 
 #include "core/base/mutex.h"
+#include "core/store/chunk_state.h"
 #include "core/store/geometry.h"
 #include "core/store/index_record.h"
-#include "core/store/object_file.h"
-#include "core/store/store.h"
+#include "core/store/lent_file.h"
+#include "core/store/object_view.h"
 
 namespace dartfs::core {
-
-using GranuleSums = std::shared_ptr<const std::vector<uint64_t>>;
-
-struct ObjectFacts {
-  StoreKey key;
-  ObjectMeta meta;
-};
-
-// What a read needs to know, taken in one step.
-struct ReadView {
-  bool present = false;
-  bool verified = false;  // all granules asked for have been checked in this run
-  uint64_t generation = 0;
-  GranuleSums sums;                  // null where they must come from the index
-  std::shared_ptr<ObjectFile> file;  // null where it must be opened
-};
-
-struct GranuleRange {
-  uint64_t first = 0;
-  uint64_t count = 0;
-};
 
 class StoredObject {
  public:
@@ -74,6 +57,10 @@ class StoredObject {
   // Whether it is present, not withheld, and now pinned. `*use_is_news`: the index should be told
   // of the use.
   bool Pin(uint64_t block, uint64_t now_ms, bool* use_is_news) EXCLUDES(mu_);
+  // The same, and no use of it.
+  bool PinUnused(uint64_t block, uint64_t now_ms) EXCLUDES(mu_);
+  // As if all of it had been read; the chunks of which the index should be told.
+  std::vector<uint32_t> TouchAll(uint64_t now_ms) EXCLUDES(mu_);
   void Unpin(uint64_t block) EXCLUDES(mu_);
   // The file can't be used at present: no block is pinned, and none written, before that time.
   void WithholdUntil(uint64_t time_ms) EXCLUDES(mu_);
@@ -112,24 +99,16 @@ class StoredObject {
   void set_object_recorded(bool to) { object_recorded_.store(to, std::memory_order_relaxed); }
 
   // Leaving.
-  struct Dropped {
-    uint64_t block = 0;
-    bool recorded = false;
-  };
-  // The block, if present under that generation, becomes absent, whoever pins it. nullopt: it had
-  // changed already.
-  std::optional<Dropped> Drop(uint64_t block, uint64_t generation) EXCLUDES(mu_);
-  std::vector<Dropped> DropAll() EXCLUDES(mu_);
+  // The block, if present under that generation, becomes absent, whoever pins it; with it all
+  // others, where the file is lent. Nothing: it had changed already.
+  std::vector<DroppedBlock> Drop(uint64_t block, uint64_t generation) EXCLUDES(mu_);
+  std::vector<DroppedBlock> DropAll() EXCLUDES(mu_);
   // The same, and nothing will ever be stored again. Not undone; before the file is unlinked.
-  std::vector<Dropped> Retire() EXCLUDES(mu_);
-  struct Evictable {
-    uint32_t chunk = 0;
-    uint64_t used_ms = 0;
-  };
-  // Chunks of which something could go.
-  std::vector<Evictable> EvictableChunks() EXCLUDES(mu_);
-  // Takes up to `bytes` of the chunk's blocks, the lowest first, that nobody pins; they are busy
-  // afterwards. None if the chunk was used since `used_ms`.
+  std::vector<DroppedBlock> Retire() EXCLUDES(mu_);
+  // What could go: a complete object as one, else chunks.
+  std::vector<Evictable> FindEvictable() EXCLUDES(mu_);
+  // Takes blocks that nobody pins; they are busy afterwards. Of a chunk up to `bytes`, the lowest
+  // first; of a whole object all, and of one that is lent all or none. None if it was used since.
   std::vector<uint64_t> TakeForEviction(const Evictable& from, uint64_t bytes) EXCLUDES(mu_);
   // Makes an absent, unpinned block busy, so that its place in the file can be freed. kBusy: try
   // later; kPresent: stored anew.
@@ -138,37 +117,52 @@ class StoredObject {
   bool HoldsOnly(const std::vector<uint64_t>& claimed) EXCLUDES(mu_);
   bool retired() EXCLUDES(mu_);
 
+  // Lending. All blocks present, recorded, and checked in this run.
+  bool IsComplete() const EXCLUDES(mu_);
+  bool IsVerified() const EXCLUDES(mu_);
+  // Null where the file is not lent. While it is, nothing is written and no place freed.
+  std::shared_ptr<LentFile> lent_file() const EXCLUDES(mu_);
+  // False where it is not complete, recorded and verified; else it is lent from now on.
+  bool MarkLent(std::shared_ptr<LentFile> lent) EXCLUDES(mu_);
+  // At the start, as the index says.
+  void LoadLent(std::shared_ptr<LentFile> lent) EXCLUDES(mu_);
+  // Nobody was given it: the mark could not be made durable.
+  void UnmarkLent() EXCLUDES(mu_);
+  // One more loan of the lent file, if it still has that number, and is complete and verified.
+  std::shared_ptr<LentFile> BeginLoan(uint64_t file_number, bool* too_much) EXCLUDES(mu_);
+  // Whether the lent file's name may go: nothing present, no block pinned, none busy but
+  // `claimed` of them.
+  bool MayUnlinkLent(size_t claimed) EXCLUDES(mu_);
+  // Its name is gone: the next write makes another file. Returns what was lent.
+  std::shared_ptr<LentFile> ReplaceFile() EXCLUDES(mu_);
+
   std::shared_ptr<ObjectFile> file() EXCLUDES(mu_);
-  // Null closes it, once the operations under way have ended.
-  void SetFile(std::shared_ptr<ObjectFile> file) EXCLUDES(mu_);
+  // Which of the object's files is current; it changes with ReplaceFile.
+  uint64_t file_number() const EXCLUDES(mu_);
+  // False where the file is no longer current.
+  bool SetFile(std::shared_ptr<ObjectFile> file, uint64_t number) EXCLUDES(mu_);
+  // Once the operations under way have ended.
+  void CloseFile() EXCLUDES(mu_);
   // Whether the file was used since the last call.
   bool TestAndClearFileUsed() EXCLUDES(mu_);
   // Frees what only readers need. For an object that nobody has open.
   void Trim() EXCLUDES(mu_);
 
  private:
-  struct Chunk {
-    uint32_t index = 0;
-    bool dirty = false;
-    uint64_t present = 0;
-    uint64_t recorded = 0;  // a subset of present
-    uint64_t busy = 0;      // disjoint from present
-    uint64_t verified = 0;  // a subset of present: every granule checked
-    uint64_t used_ms = 0;
-  };
-  // What one block has while it is pinned or partly checked, or until the index has its checksums.
-  struct BlockUse {
-    uint32_t pins = 0;
-    bool pending = false;     // written in this run, and not durable in the index so far
-    uint64_t generation = 0;  // 0: as it was loaded
-    GranuleSums sums;
-    std::vector<bool> verified;  // by granule
-  };
+  using Chunk = ChunkState;
 
   Chunk* Find(uint64_t chunk) REQUIRES(mu_);
   Chunk& FindOrAdd(uint64_t chunk) REQUIRES(mu_);
-  std::vector<Dropped> DropAllLocked() REQUIRES(mu_);
-  Dropped DropLocked(Chunk& chunk, uint64_t block) REQUIRES(mu_);
+  bool PinLocked(Chunk* chunk, uint64_t block, uint64_t now_ms) REQUIRES(mu_);
+  std::vector<DroppedBlock> DropAllLocked() REQUIRES(mu_);
+  DroppedBlock DropLocked(Chunk& chunk, uint64_t block) REQUIRES(mu_);
+  // Whether all blocks of the object are in that mask of their chunks.
+  bool IsFullLocked(uint64_t Chunk::*mask) const REQUIRES(mu_);
+  uint64_t NewestUseLocked() const REQUIRES(mu_);
+  bool AnyPinsLocked() const REQUIRES(mu_);
+  uint64_t EvictableMask(const Chunk& chunk) const REQUIRES(mu_);
+  // Appends to `taken` what nobody pins of the chunk.
+  void TakeChunkLocked(Chunk& chunk, uint64_t bytes, std::vector<uint64_t>* taken) REQUIRES(mu_);
   uint32_t PinsOf(uint64_t block) const REQUIRES(mu_);
   void ForgetIfUnused(uint64_t block) REQUIRES(mu_);
   uint64_t GranulesOf(uint64_t block) const;
@@ -179,10 +173,13 @@ class StoredObject {
   std::atomic<const ObjectFacts*> facts_ = nullptr;
   std::atomic<bool> object_recorded_ = false;
 
-  mutable Mutex mu_;                           // a leaf; taken after a shard's of the table
+  // Taken after a shard's of the table, before the LentFile's.
+  mutable Mutex mu_;
   std::vector<Chunk> chunks_ GUARDED_BY(mu_);  // by index
   std::unordered_map<uint64_t, BlockUse> uses_ GUARDED_BY(mu_);
   std::shared_ptr<ObjectFile> file_ GUARDED_BY(mu_);
+  uint64_t file_number_ GUARDED_BY(mu_) = 0;
+  std::shared_ptr<LentFile> lent_ GUARDED_BY(mu_);
   bool file_used_ GUARDED_BY(mu_) = false;
   bool retired_ GUARDED_BY(mu_) = false;
   uint64_t last_generation_ GUARDED_BY(mu_) = 0;

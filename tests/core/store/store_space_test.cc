@@ -263,8 +263,8 @@ TEST_F(StoreSpaceTest, AStuckDiskHoldsNoReaderOfOtherBlocks) {
 TEST_F(StoreSpaceTest, EvictionWaitsForCommitsThatFail) {
   options_.limit_bytes = 64 * kBlock;
   Start();
-  const auto a = Object("a", 64 * kBlock);
-  PutAll(a);
+  const auto a = Object("a", 65 * kBlock);  // complete, it would go as one
+  for (uint64_t block = 0; block < 64; ++block) ASSERT_TRUE(Put(a, block));
   ASSERT_TRUE(store_->Flush());
   const auto ignored = ::signal(SIGXFSZ, SIG_IGN);
   {

@@ -1,0 +1,45 @@
+// What a store is opened with, and what it tells of itself.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "core/base/grid.h"
+#include "core/base/time.h"
+
+namespace dartfs::core {
+
+struct StoreStats {
+  uint64_t limit_bytes = 0;
+  uint64_t used_bytes = 0;  // bytes of present blocks
+  uint64_t blocks = 0;
+  uint64_t objects = 0;
+  uint64_t commit_seq = 0;      // of the last durable commit; grows over restarts
+  uint64_t pending_blocks = 0;  // present, not yet durable
+  uint64_t evicted_blocks = 0;
+  uint64_t corrupt_granules = 0;
+  uint64_t corrupt_records = 0;
+  uint64_t write_errors = 0;
+  bool bypass = false;
+  std::string bypass_reason;
+  std::string disk_io;  // DiskIo::Describe
+};
+
+struct StoreOptions {
+  std::string dir;
+  uint64_t limit_bytes = uint64_t{10} << 30;
+  Grid grid;
+  Duration commit_interval = std::chrono::milliseconds(500);
+  uint64_t commit_bytes = uint64_t{64} << 20;  // or after so many unsynced bytes
+  Duration bypass_retry = std::chrono::seconds(5);
+  // Objects whose files stay open; idle ones are closed beyond this. A descriptor each, and a third
+  // of the process's soft limit at most. Operations under way have some hundreds more.
+  size_t open_files = 512;
+  // Of the file system's bytes and inodes, left to others: below it the store evicts its own
+  // blocks, then goes into bypass. 0: none. Not asked of file systems that do not tell their size.
+  double reserve_fraction = 0.05;
+  uint64_t index_map_bytes = uint64_t{64} << 30;  // virtual: how far the index may grow
+};
+
+}  // namespace dartfs::core
