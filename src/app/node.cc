@@ -153,7 +153,7 @@ Status NodeImpl::StartMount() {
   mount.ttl = options_.ttl;
   mount.authorization = names.authorization;
   mount.on_mounted = on_mounted_;
-  TRY_ASSIGN(mount_, fs::Mount::Create(mount, std::move(made), *engine_));
+  TRY_ASSIGN(mount_, fs::Mount::Create(std::move(mount), std::move(made), *engine_));
   mount_watch_ = core::StartThread("mount-watch", [this] {
     mount_->Wait();
     const uint64_t one = 1;

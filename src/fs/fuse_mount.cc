@@ -14,11 +14,13 @@
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "core/base/log.h"
 #include "core/base/text.h"
 #include "fs/errno_map.h"
 #include "fs/fuse_ops.h"
+#include "fs/fusermount.h"
 #include "fs/mount_info.h"
 
 namespace dartfs::fs {
@@ -64,14 +66,14 @@ Result<bool> DetachDeadMount(const std::string& path) {
   // Not stat(2): the kernel answers that from the attributes it keeps, also for a dead mount.
   struct statfs facts {};
   if (statfs(path.c_str(), &facts) == 0 || !IsDeadMount(errno)) return false;
-  if (geteuid() == 0) {
-    if (umount2(path.c_str(), MNT_DETACH | UMOUNT_NOFOLLOW) != 0) {
-      return ErrnoError(errno, "detaching the dead mount on " + EscapeForeign(path));
+  if (geteuid() != 0) {
+    if (!UnmountByFusermount(path, /*lazy=*/true)) {
+      return MakeError(Code::kBusy,
+                       "a mount whose daemon has gone lies on " + EscapeForeign(path) +
+                           ", and it is not this user's; whose it is has to detach it first");
     }
-  } else {
-    return MakeError(Code::kBusy, "a mount whose daemon has gone lies on " + EscapeForeign(path) +
-                                      "; detach it first: fusermount3 -u -z " +
-                                      EscapeForeign(path));
+  } else if (umount2(path.c_str(), MNT_DETACH | UMOUNT_NOFOLLOW) != 0) {
+    return ErrnoError(errno, "detaching the dead mount on " + EscapeForeign(path));
   }
   LOG_WARN("{}: detached a mount whose daemon has gone", EscapeForeign(path));
   return true;
@@ -126,6 +128,14 @@ Status RefuseLiveMount(const std::string& path) {
                                     "mountpoint");
 }
 
+Result<core::UniqueFd> OpenFuseDevice() {
+  core::UniqueFd device(open("/dev/fuse", O_RDWR | O_CLOEXEC));
+  if (device.valid()) return device;
+  return ErrnoError(errno,
+                    "/dev/fuse (load the module with modprobe fuse, or give the container the "
+                    "device)");
+}
+
 std::string KernelOptions(const FuseMountOptions& options, int device) {
   std::string text = "fd=" + std::to_string(device) +
                      ",rootmode=40000,user_id=" + std::to_string(geteuid()) +
@@ -136,8 +146,13 @@ std::string KernelOptions(const FuseMountOptions& options, int device) {
 }
 
 bool IsMountedThere(const std::string& mountpoint, dev_t device) {
-  const auto top = TopMountAt(ReadMountInfo(), mountpoint);
-  return top && makedev(top->major, top->minor) == device;
+  return device != 0 && DeviceAt(mountpoint) == device;
+}
+
+// One option of a file system that is being made. What the kernel has to say of it is in its log.
+Status Configure(int fs, unsigned command, const char* key, const char* value) {
+  if (fsconfig(fs, command, key, value, 0) == 0) return {};
+  return ErrnoError(errno, std::string("mounting: ") + (key == nullptr ? "fuse" : key));
 }
 
 // libfuse splits its options at commas; a backslash keeps one.
@@ -173,12 +188,7 @@ Result<std::string> PrepareMountpoint(const std::string& asked) {
 }
 
 Result<core::UniqueFd> MountFuse(const FuseMountOptions& options) {
-  core::UniqueFd device(open("/dev/fuse", O_RDWR | O_CLOEXEC));
-  if (!device.valid()) {
-    return ErrnoError(errno,
-                      "/dev/fuse (load the module with modprobe fuse, or give the container the "
-                      "device)");
-  }
+  TRY_ASSIGN(core::UniqueFd device, OpenFuseDevice());
   const std::string data = KernelOptions(options, device.get());
   unsigned long flags = MS_RDONLY | MS_NOSUID | MS_NODEV;
   if (options.noexec) flags |= MS_NOEXEC;
@@ -194,13 +204,70 @@ Result<core::UniqueFd> MountFuse(const FuseMountOptions& options) {
 std::string FusermountOptions(const FuseMountOptions& options) {
   std::string text =
       "ro,nosuid,nodev,default_permissions,subtype=dartfs,fsname=" + EscapeOption(options.source);
+  text += ",max_read=" + std::to_string(kMaxReadBytes);
   if (options.allow_other) text += ",allow_other";
   if (options.noexec) text += ",noexec";
   return text;
 }
 
+Result<DetachedMount> MakeDetachedMount(const FuseMountOptions& options) {
+  DetachedMount made;
+  TRY_ASSIGN(made.device, OpenFuseDevice());
+  const core::UniqueFd fs(fsopen("fuse", FSOPEN_CLOEXEC));
+  if (!fs.valid()) {
+    return ErrnoError(errno,
+                      "fsopen (a further mount of a node takes Linux 5.2, and in a "
+                      "container CAP_SYS_ADMIN)");
+  }
+  const std::string id = std::to_string(geteuid());
+  const std::string group = std::to_string(getegid());
+  const std::string device = std::to_string(made.device.get());
+  const std::string max_read = std::to_string(kMaxReadBytes);
+  const std::pair<const char*, const char*> texts[] = {
+      {"source", options.source.c_str()},
+      {"subtype", "dartfs"},
+      {"fd", device.c_str()},
+      {"rootmode", "40000"},
+      {"user_id", id.c_str()},
+      {"group_id", group.c_str()},
+      {"max_read", max_read.c_str()},
+  };
+  for (const auto& [key, value] : texts) {
+    TRY(Configure(fs.get(), FSCONFIG_SET_STRING, key, value));
+  }
+  TRY(Configure(fs.get(), FSCONFIG_SET_FLAG, "default_permissions", nullptr));
+  TRY(Configure(fs.get(), FSCONFIG_SET_FLAG, "ro", nullptr));
+  if (options.allow_other) TRY(Configure(fs.get(), FSCONFIG_SET_FLAG, "allow_other", nullptr));
+  TRY(Configure(fs.get(), FSCONFIG_CMD_CREATE, nullptr, nullptr));
+  unsigned attributes = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+  if (options.noexec) attributes |= MOUNT_ATTR_NOEXEC;
+  made.mount.Reset(fsmount(fs.get(), FSMOUNT_CLOEXEC, attributes));
+  if (!made.mount.valid()) return ErrnoError(errno, "fsmount");
+  // DONT_SYNC: nobody serves it yet.
+  struct statx facts {};
+  if (statx(made.mount.get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &facts) != 0) {
+    return ErrnoError(errno, "statx");
+  }
+  made.number = makedev(facts.stx_dev_major, facts.stx_dev_minor);
+  return made;
+}
+
+Status PlaceMount(const DetachedMount& mount, const std::string& mountpoint) {
+  if (move_mount(mount.mount.get(), "", AT_FDCWD, mountpoint.c_str(), MOVE_MOUNT_F_EMPTY_PATH) ==
+      0) {
+    return {};
+  }
+  return ErrnoError(errno, "mounting on " + EscapeForeign(mountpoint));
+}
+
+dev_t DeviceAt(const std::string& mountpoint) {
+  const auto top = TopMountAt(ReadMountInfo(), mountpoint);
+  return top ? makedev(top->major, top->minor) : 0;
+}
+
 Status UnmountFuse(const std::string& mountpoint, dev_t device) {
   if (!IsMountedThere(mountpoint, device)) return {};
+  if (geteuid() != 0) return UnmountByFusermount(mountpoint, /*lazy=*/false);
   if (umount2(mountpoint.c_str(), UMOUNT_NOFOLLOW) == 0) return {};
   if (errno == EBUSY) return MakeError(Code::kBusy, EscapeForeign(mountpoint) + " is in use");
   return ErrnoError(errno, "unmounting " + EscapeForeign(mountpoint));
@@ -208,6 +275,7 @@ Status UnmountFuse(const std::string& mountpoint, dev_t device) {
 
 Status AbortFuse(const std::string& mountpoint, dev_t device) {
   if (!IsMountedThere(mountpoint, device)) return {};
+  if (geteuid() != 0) return UnmountByFusermount(mountpoint, /*lazy=*/true);
   if (umount2(mountpoint.c_str(), MNT_DETACH | MNT_FORCE | UMOUNT_NOFOLLOW) == 0) return {};
   return ErrnoError(errno, "detaching " + EscapeForeign(mountpoint));
 }

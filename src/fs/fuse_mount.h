@@ -37,16 +37,32 @@ core::Result<std::string> PrepareMountpoint(const std::string& path);
 // descriptor.
 core::Result<core::UniqueFd> MountFuse(const FuseMountOptions& options);
 
-// The same options for libfuse's own mount (fusermount3), comma-separated and escaped.
+// The same options for fusermount3, comma-separated and escaped.
 std::string FusermountOptions(const FuseMountOptions& options);
 
+// A mount that stands nowhere yet: it ends with its descriptor, however its holder ends.
+struct DetachedMount {
+  core::UniqueFd device;  // its /dev/fuse
+  core::UniqueFd mount;
+  dev_t number = 0;  // st_dev of the mount
+};
+
+// As MountFuse, but for its place. Needs Linux 5.2 besides.
+core::Result<DetachedMount> MakeDetachedMount(const FuseMountOptions& options);
+
+// Puts it on the mountpoint, from then on it stays.
+core::Status PlaceMount(const DetachedMount& mount, const std::string& mountpoint);
+
 // Ends the mount of that device at the mountpoint; nothing when something else, or nothing, is
-// mounted there now. kBusy when it is in use.
+// mounted there now. kBusy when it is in use. Without root through fusermount3.
 core::Status UnmountFuse(const std::string& mountpoint, dev_t device);
 
-// The same for a mount in use: takes it out of the tree and aborts the connection, so that whoever
-// still has a file open there gets errors, and no request waits any more.
+// The same for a mount in use: takes it out of the tree and, as root, aborts the connection, so
+// that whoever still has a file open there gets errors, and no request waits any more.
 core::Status AbortFuse(const std::string& mountpoint, dev_t device);
+
+// st_dev of the mount that one sees at the mountpoint, without touching it; 0: none.
+dev_t DeviceAt(const std::string& mountpoint);
 
 // Lets the kernel read ahead that far on the mount. Root only; never fatal.
 core::Status SetReadAhead(dev_t device, unsigned kib);

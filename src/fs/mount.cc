@@ -1,12 +1,9 @@
 #include "fs/mount.h"
 
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <thread>
 #include <utility>
 
@@ -15,12 +12,11 @@
 #include "fs/file_system.h"
 #include "fs/fuse_mount.h"
 #include "fs/fuse_session.h"
-#include "fs/mount_info.h"
+#include "fs/fusermount.h"
 
 namespace dartfs::fs {
 namespace {
 
-using core::ErrnoError;
 using core::EscapeForeign;
 using core::Result;
 using core::Status;
@@ -67,50 +63,48 @@ struct Mount::Impl {
   void Stop();
   Status Unmount();
 
-  const MountOptions options;
+  MountOptions options;
   std::string mountpoint;
   std::string source;
   core::Engine& engine;
   std::unique_ptr<FileSystem> fs;
   std::unique_ptr<FuseSession> session;
-  bool by_kernel = false;  // mounted by mount(2), not by fusermount3
-  dev_t device = 0;        // st_dev of the mount
+  dev_t device = 0;  // st_dev of the mount
   std::atomic<bool> stopped{false};
 };
 
 Status Mount::Impl::Start(std::unique_ptr<Namespace> names) {
-  TRY_ASSIGN(mountpoint, PrepareMountpoint(options.mountpoint));
+  mountpoint = options.mountpoint;
+  if (!options.device.valid()) {
+    TRY_ASSIGN(mountpoint, PrepareMountpoint(options.mountpoint));
+  }
   source = SourceForPeople(options.source);
   fs = std::make_unique<FileSystem>(FsOptions(options), std::move(names), engine);
   TRY(Attach());
   TRY(session->WaitReady(kReadyTimeout));
-  struct stat st {};
-  if (stat(mountpoint.c_str(), &st) != 0) return ErrnoError(errno, EscapeForeign(mountpoint));
-  device = st.st_dev;
-  if (!by_kernel && options.on_mounted) options.on_mounted(mountpoint, device);
-  if (options.read_ahead_kib == 0) return {};
+  if (options.read_ahead_kib == 0 || device == 0) return {};
   if (const Status raised = SetReadAhead(device, options.read_ahead_kib); !raised) {
     LOG_INFO("the kernel's read-ahead stays at its default: {}", raised.error().context);
   }
   return {};
 }
 
-// Mounts, and starts the session.
+// Mounts, where that has not been done, and starts the session.
 Status Mount::Impl::Attach() {
-  const FuseMountOptions mount{mountpoint, source, options.allow_other, options.noexec};
   FuseSession::Options session_options;
-  session_options.mountpoint = mountpoint;
   session_options.threads = ThreadCount(options.threads);
   session_options.max_background = options.max_background;
-  by_kernel = geteuid() == 0;
-  if (by_kernel) {
-    TRY_ASSIGN(session_options.device, MountFuse(mount));
-    // Known from here on, so that whatever fails below does not leave a dead mount behind.
-    const auto top = TopMountAt(ReadMountInfo(), mountpoint);
-    if (top) device = makedev(top->major, top->minor);
-    if (top && options.on_mounted) options.on_mounted(mountpoint, device);
+  if (options.device.valid()) {
+    session_options.device = std::move(options.device);
+    device = options.device_number;
   } else {
-    session_options.mount_options = FusermountOptions(mount);
+    const FuseMountOptions mount{mountpoint, source, options.allow_other, options.noexec};
+    TRY_ASSIGN(session_options.device,
+               geteuid() == 0 ? MountFuse(mount)
+                              : MountByFusermount(mountpoint, FusermountOptions(mount)));
+    // Known from here on, so that whatever fails below does not leave a dead mount behind.
+    device = DeviceAt(mountpoint);
+    if (device != 0 && options.on_mounted) options.on_mounted(mountpoint, device);
   }
   TRY_ASSIGN(session, FuseSession::Create(std::move(session_options), *fs, engine.scheduler()));
   return {};
@@ -118,8 +112,9 @@ Status Mount::Impl::Attach() {
 
 void Mount::Impl::Stop() {
   if (stopped.exchange(true)) return;
-  const Status unmounted = by_kernel && device != 0 ? Unmount() : Status();
-  if (!unmounted) LOG_ERROR("{}", unmounted.error().context);
+  if (const Status unmounted = Unmount(); !unmounted) {
+    LOG_ERROR("{}", unmounted.error().context);
+  }
   if (session) session->Stop();
   if (fs) fs->Stop();
 }

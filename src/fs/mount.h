@@ -12,6 +12,7 @@
 #include "core/base/grid.h"
 #include "core/base/result.h"
 #include "core/base/time.h"
+#include "core/base/unique_fd.h"
 #include "core/engine/engine.h"
 #include "fs/namespace.h"
 
@@ -32,7 +33,12 @@ struct MountOptions {
   unsigned read_ahead_kib = 4096;  // of the kernel; 0 leaves it alone
   unsigned threads = 0;            // of the FUSE loop; 0: by the number of processors
   unsigned max_background = 64;    // reads ahead that the kernel may have under way
-  // Called once the kernel shows the mount, which may not answer yet: resolved mountpoint, device.
+  // The /dev/fuse of a mount that another process has made, and its st_dev; `mountpoint` is
+  // resolved then, and may still be without it. Without one the mount is made here.
+  core::UniqueFd device = {};
+  dev_t device_number = 0;
+  // Not with `device`. Called once the kernel shows the mount, which may not answer yet: resolved
+  // mountpoint, device.
   std::function<void(const std::string& mountpoint, dev_t device)> on_mounted = {};
 };
 
