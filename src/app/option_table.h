@@ -2,6 +2,7 @@
 // (`cache_size=1GiB`) and the TOML file (`cache-size = "1GiB"`) alike.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -10,14 +11,24 @@
 
 namespace dartfs::app {
 
+// What an option is a property of, where several mounts share a node.
+enum class OptionKind : uint8_t {
+  kNode,     // the same for all mounts: a later mount may name it, but not with another value
+  kMount,    // each mount has its own
+  kProcess,  // how this process behaves
+};
+
 struct OptionRow {
   std::string_view name;     // with dashes
   std::string_view letters;  // CLI11's short names ("-f"), or empty
   std::string_view value;    // placeholder in --help; empty for a switch
   std::string_view help;
+  OptionKind kind;
   // Sets one value ("true" or "false" for a switch); called once for each value given.
   // kInvalidArgument with what is expected.
   core::Status (*set)(Options& options, std::string_view value);
+  // The value, exact, as `set` takes it; all values of a list; "" where there is none.
+  std::string (*show)(const Options& options);
   bool is_list = false;  // several values add up; else the last one holds
 };
 

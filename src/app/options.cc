@@ -235,6 +235,20 @@ Status CheckSource(const std::string& source) {
   return {};
 }
 
+Status CheckArguments(const Options& options, bool check_config) {
+  const bool has_source = !options.source.empty();
+  if (options.no_mount) {
+    if (!has_source) return {};
+    return Usage(
+        "--no-mount takes no SOURCE and MOUNTPOINT: start the node, then mount with "
+        "dartfs SOURCE MOUNTPOINT and the same cache directory");
+  }
+  if (check_config && !has_source) return {};
+  TRY(CheckSource(options.source));
+  if (check_config || !options.mountpoint.empty()) return {};
+  return Usage("no MOUNTPOINT: dartfs SOURCE MOUNTPOINT [-o OPTIONS]");
+}
+
 }  // namespace
 
 Result<Invocation> ParseCommandLine(const std::vector<std::string>& arguments,
@@ -256,16 +270,19 @@ Result<Invocation> ParseCommandLine(const std::vector<std::string>& arguments,
                                         {std::move(mount), "-o "},
                                         {std::move(file), EscapeForeign(line.config_file) + ": "}}};
   Options& options = invocation.options;
+  for (const OptionRow& row : OptionTable()) {
+    if (std::any_of(places.begin(), places.end(),
+                    [&row](const Place& place) { return place.values.contains(&row); })) {
+      invocation.given.push_back(&row);
+    }
+  }
   for (size_t count = places.size(); count > 0; --count) {
     TRY(ApplyLast(std::span(places).first(count), options));
   }
   options.source = line.source;
   options.mountpoint = line.mountpoint;
   if (line.check_config) invocation.action = Action::kCheckConfig;
-  if (!line.check_config || !options.source.empty()) TRY(CheckSource(options.source));
-  if (!line.check_config && options.mountpoint.empty()) {
-    return Usage("no MOUNTPOINT: dartfs SOURCE MOUNTPOINT [-o OPTIONS]");
-  }
+  TRY(CheckArguments(options, line.check_config));
   return invocation;
 }
 

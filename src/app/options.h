@@ -20,6 +20,7 @@ namespace dartfs::app {
 struct Options {
   std::string source;      // as given: may hold a login or a query, never shown as it is
   std::string mountpoint;  // absolute after ResolveDefaults
+  bool no_mount = false;   // a node that stays, without a mount of its own; then the two are empty
 
   std::string cache_dir;                     // empty: the user's default
   uint64_t cache_size = uint64_t{10} << 30;  // bytes
@@ -50,11 +51,14 @@ struct Options {
   bool foreground = false;
 };
 
+struct OptionRow;
+
 enum class Action { kRun, kHelp, kVersion, kCheckConfig };
 
 struct Invocation {
   Action action = Action::kRun;
   Options options;
+  std::vector<const OptionRow*> given;  // the options that were named somewhere
 };
 
 // What main got, without the program's name. Reads the file named by --config, a relative name from

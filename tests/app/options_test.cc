@@ -70,6 +70,7 @@ struct Value {
 const Value kValues[] = {
     {"debug", nullptr, [](const Options& o) { return o.foreground && o.log_level == "debug"; }},
     {"foreground", nullptr, [](const Options& o) { return o.foreground; }},
+    {"no-mount", nullptr, nullptr},  // takes no source: see NoMount
     {"cache-dir", "/c", [](const Options& o) { return o.cache_dir == "/c"; }},
     {"cache-size", "1GB", [](const Options& o) { return o.cache_size == 1'000'000'000; }},
     {"namespace", "team", [](const Options& o) { return o.cache_namespace == "team"; }},
@@ -100,8 +101,56 @@ const Value kValues[] = {
 
 TEST(Options, EveryRowIsCovered) { EXPECT_EQ(std::size(kValues), OptionTable().size()); }
 
+// What a row shows, it takes, with the same effect.
+TEST(Options, ShownValuesAreTaken) {
+  for (const Value& row : kValues) {
+    if (row.holds == nullptr) continue;
+    const OptionRow* const option = FindOption(row.name);
+    Options options;
+    ASSERT_TRUE(option->set(options, row.value == nullptr ? "true" : row.value)) << row.name;
+    const std::string shown = option->show(options);
+    Options again;
+    ASSERT_TRUE(option->set(again, shown)) << row.name << " " << shown;
+    EXPECT_EQ(option->show(again), shown) << row.name;
+    if (std::string(row.name) != "debug") EXPECT_TRUE(row.holds(again)) << row.name;
+  }
+}
+
+TEST(Options, ShownValuesAreExact) {
+  Options options;
+  const auto shown = [&options](const char* name, const char* value) {
+    EXPECT_TRUE(FindOption(name)->set(options, value)) << name;
+    return FindOption(name)->show(options);
+  };
+  EXPECT_EQ(shown("cache-size", "1073741825"), "1073741825");
+  EXPECT_EQ(shown("cache-size", "1536MiB"), "1536MiB");
+  EXPECT_EQ(shown("read-ahead", "0"), "0");
+  EXPECT_EQ(shown("ttl", "1500ms"), "1500ms");
+  EXPECT_EQ(shown("umask", "022"), "022");
+  EXPECT_EQ(FindOption("uid")->show(options), "");
+}
+
+TEST(Options, NoMount) {
+  const auto parsed = ParseCommandLine({"--no-mount", "--cache-size", "1GiB"});
+  ASSERT_TRUE(parsed) << parsed.error().ToString();
+  EXPECT_TRUE(parsed->options.no_mount);
+  EXPECT_THAT(ErrorOf({kUrl, "/mnt", "--no-mount"}), HasSubstr("takes no SOURCE"));
+  const ConfigFile file("no-mount = true\n");
+  EXPECT_TRUE(ParseCommandLine({"--config", file.path()})->options.no_mount);
+}
+
+TEST(Options, WhatWasNamedIsKnown) {
+  const ConfigFile file("ttl = \"5m\"\n");
+  const auto parsed =
+      ParseCommandLine({kUrl, "/mnt", "-f", "-o", "umask=0", "--config", file.path()});
+  ASSERT_TRUE(parsed);
+  EXPECT_THAT(parsed->given,
+              ElementsAre(FindOption("foreground"), FindOption("ttl"), FindOption("umask")));
+}
+
 TEST(Options, AsFlags) {
   for (const Value& row : kValues) {
+    if (row.holds == nullptr) continue;
     std::vector<std::string> words = {std::string("--") + row.name};
     if (row.value != nullptr) words.emplace_back(row.value);
     EXPECT_TRUE(row.holds(Parsed(words))) << row.name;
@@ -110,6 +159,7 @@ TEST(Options, AsFlags) {
 
 TEST(Options, AsMountOptions) {
   for (const Value& row : kValues) {
+    if (row.holds == nullptr) continue;
     std::string word = row.name;
     std::replace(word.begin(), word.end(), '-', '_');
     if (row.value != nullptr) word += std::string("=") + row.value;
@@ -119,6 +169,7 @@ TEST(Options, AsMountOptions) {
 
 TEST(Options, AsConfigFile) {
   for (const Value& row : kValues) {
+    if (row.holds == nullptr) continue;
     const bool bare = row.value == nullptr;
     const ConfigFile file(std::string("# comment\n") + row.name + " = " +
                           (bare ? "true" : "\"" + std::string(row.value) + "\"") + "\n");
