@@ -30,11 +30,13 @@ Status WaitFor(int fd, short events, core::TimePoint deadline) {
   }
 }
 
-Status SendAll(int fd, std::string_view text, core::TimePoint deadline) {
+// The descriptor, where there is one, goes with the first byte.
+Status SendAll(int fd, std::string_view text, int with, core::TimePoint deadline) {
   while (!text.empty()) {
-    const ssize_t sent = send(fd, text.data(), text.size(), MSG_NOSIGNAL);
+    const ssize_t sent = SendWithFd(fd, text, with);
     if (sent >= 0) {
       text.remove_prefix(static_cast<size_t>(sent));
+      with = -1;
     } else if (errno == EAGAIN) {
       TRY(WaitFor(fd, POLLOUT, deadline));
     } else if (errno != EINTR) {
@@ -46,11 +48,11 @@ Status SendAll(int fd, std::string_view text, core::TimePoint deadline) {
 
 }  // namespace
 
-core::Result<std::string> AskNode(const std::string& socket_path, const std::string& request,
+core::Result<std::string> AskNode(const std::string& socket_path, const ControlQuestion& question,
                                   core::Duration timeout) {
   const core::TimePoint deadline = core::RealClock().Now() + timeout;
   TRY_ASSIGN(const core::UniqueFd fd, ConnectUnix(socket_path));
-  TRY(SendAll(fd.get(), request + "\n", deadline));
+  TRY(SendAll(fd.get(), question.line + "\n", question.fd, deadline));
   std::string answer;
   std::array<char, 16384> buffer;
   while (answer.size() <= kMostAnswerBytes) {

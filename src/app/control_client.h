@@ -11,10 +11,15 @@ namespace dartfs::app {
 
 inline constexpr size_t kMostAnswerBytes = size_t{16} << 20;
 
-// Sends one request line and gives the answer line, both without their newline. Blocks up to
-// `timeout`. kUnavailable: no node there. kForbidden: not this user. kDeadlineExceeded.
-// kBadResponse: the connection ended before a whole line came.
-core::Result<std::string> AskNode(const std::string& socket_path, const std::string& request,
+struct ControlQuestion {
+  std::string line;  // without its newline
+  int fd = -1;       // goes with it; stays the caller's
+};
+
+// Sends one request and gives the answer line, without its newline. Blocks up to `timeout`.
+// kUnavailable: no node there. kForbidden: not this user. kDeadlineExceeded. kBadResponse: the
+// connection ended before a whole line came.
+core::Result<std::string> AskNode(const std::string& socket_path, const ControlQuestion& question,
                                   core::Duration timeout);
 
 }  // namespace dartfs::app

@@ -19,6 +19,10 @@ namespace dartfs::app {
 // The whole request object to the "result" of the answer.
 using ControlVerb = std::function<core::Result<nlohmann::json>(const nlohmann::json& request)>;
 
+// The same, with the descriptor that came with the request, valid or not.
+using ControlVerbWithFd =
+    std::function<core::Result<nlohmann::json>(const nlohmann::json& request, core::UniqueFd fd)>;
+
 class ControlDispatch {
  public:
   // Answered on the stack of Handle: must not block.
@@ -26,16 +30,19 @@ class ControlDispatch {
   // Answered by a task of `worker`: may block on the local disk. While too many wait, kBusy.
   void AddBlocking(std::string verb, ControlVerb answer, core::Scheduler& worker);
 
+  void AddBlockingWithFd(std::string verb, ControlVerbWithFd answer, core::Scheduler& worker);
+
   // A ControlHandler: always one line of valid JSON.
-  void Handle(const std::string& line, ControlAnswer answer) const;
+  void Handle(ControlRequest request, ControlAnswer answer) const;
 
  private:
   static constexpr size_t kMostWaiting = 32;
   struct Verb {
-    ControlVerb answer;
+    ControlVerbWithFd answer;
     core::Scheduler* worker = nullptr;  // null: must not block
   };
-  void AnswerLater(const Verb& verb, nlohmann::json request, ControlAnswer answer) const;
+  struct Asked;
+  void AnswerLater(const Verb& verb, Asked asked) const;
 
   std::map<std::string, Verb, std::less<>> verbs_;
   // Tasks of workers not yet done, of all verbs.

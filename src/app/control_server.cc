@@ -36,7 +36,7 @@ struct Client {
   uint64_t id = 0;
   TimePoint deadline;
   Stage stage = Stage::kReading;
-  std::string request;
+  ControlRequest request;
   std::string answer;
   size_t written = 0;
 
@@ -171,6 +171,7 @@ class ControlServerImpl final : public ControlServer {
       if (found == clients_.end()) continue;
       found->answer = std::move(letter.answer) + "\n";
       found->stage = Client::Stage::kWriting;
+      found->deadline = core::RealClock().Now() + options_.client_deadline;
       WriteAnswer(*found);
     }
   }
@@ -191,7 +192,8 @@ class ControlServerImpl final : public ControlServer {
 
   void Ask(Client& client, size_t end) {
     client.stage = Client::Stage::kWaiting;
-    client.request.resize(std::min(end, client.request.size()));
+    client.deadline = core::RealClock().Now() + options_.answer_deadline;
+    client.request.line.resize(std::min(end, client.request.line.size()));
     handler_(std::move(client.request), [mailbox = mailbox_, id = client.id](std::string line) {
       mailbox->Put({id, std::move(line)});
     });
@@ -200,15 +202,14 @@ class ControlServerImpl final : public ControlServer {
   void ReadRequest(Client& client) {
     std::array<char, 4096> buffer;
     while (true) {
-      const ssize_t got = recv(client.fd.get(), buffer.data(), buffer.size(), 0);
+      const ssize_t got = ReceiveWithFd(client.fd.get(), buffer, client.request.fd);
       if (got < 0 && errno == EINTR) continue;
       if (got < 0 && errno == EAGAIN) return;
-      if (got > 0) client.request.append(buffer.data(), static_cast<size_t>(got));
-      const size_t end = client.request.find('\n');
-      if (end != std::string::npos || (got == 0 && !client.request.empty())) {
-        return Ask(client, end);
-      }
-      if (got <= 0 || client.request.size() > options_.max_request_bytes) {
+      std::string& line = client.request.line;
+      if (got > 0) line.append(buffer.data(), static_cast<size_t>(got));
+      const size_t end = line.find('\n');
+      if (end != std::string::npos || (got == 0 && !line.empty())) return Ask(client, end);
+      if (got <= 0 || line.size() > options_.max_request_bytes) {
         client.stage = Client::Stage::kOver;
         return;
       }

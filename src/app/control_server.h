@@ -1,9 +1,9 @@
 // ControlServer: answers one-line requests on the cache directory's Unix socket (CONTROL.md).
 //
 // One named thread serves all clients with poll and calls the handler; neither ever waits for one
-// client: a request, the finding of an answer or its reading that takes longer than the deadline,
-// or a request longer than the limit, ends that client's connection. Owned by the node; stopped
-// before what the handler uses.
+// client: a request or the reading of its answer that takes longer than the deadline, an answer
+// that takes longer than its own, or a request longer than the limit, ends that client's
+// connection. Owned by the node; stopped before what the handler uses.
 #pragma once
 
 #include <sys/types.h>
@@ -15,6 +15,7 @@
 
 #include "core/base/result.h"
 #include "core/base/time.h"
+#include "core/base/unique_fd.h"
 #include "core/base/unique_function.h"
 
 namespace dartfs::app {
@@ -23,16 +24,22 @@ namespace dartfs::app {
 // has stopped; at most once.
 using ControlAnswer = core::UniqueFunction<void(std::string line)>;
 
-// Gets one request line, without its newline. Runs on the server's thread and must not block; what
+struct ControlRequest {
+  std::string line;        // without its newline
+  core::UniqueFd fd = {};  // what came with it, if anything did: of any kind
+};
+
+// Gets one request. Runs on the server's thread and must not block; what
 // takes time answers later.
-using ControlHandler = std::function<void(std::string request, ControlAnswer answer)>;
+using ControlHandler = std::function<void(ControlRequest request, ControlAnswer answer)>;
 
 struct ControlServerOptions {
   std::string path = {};
   uid_t allowed_uid = 0;  // besides root
   size_t max_request_bytes = 64 * 1024;
   size_t max_clients = 32;                                    // a further one is closed at once
-  core::Duration client_deadline = std::chrono::seconds(10);  // from accept to the last byte read
+  core::Duration client_deadline = std::chrono::seconds(10);  // to ask; and again to read
+  core::Duration answer_deadline = std::chrono::seconds(45);  // to be answered
 };
 
 class ControlServer {

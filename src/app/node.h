@@ -1,34 +1,38 @@
-// Node: the composition root. Builds what serves a mount, from the disk upwards, and stops it in
-// reverse: control socket, mount, names, engine, transfers, store, disk.
+// Node: the composition root: one cache, and the mounts that share it. Built from the disk upwards,
+// stopped in reverse: control socket, mounts, names, engine, transfers, store, disk.
 //
-// Main thread only, but for what the control socket's thread reads.
+// Main thread only.
 #pragma once
 
-#include <sys/types.h>
-
-#include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "app/options.h"
+#include "app/served_mount.h"
 #include "core/base/result.h"
+#include "core/base/scheduler.h"
 
 namespace dartfs::app {
-
-// The resolved mountpoint and the device, once the kernel shows the mount.
-using OnMounted = std::function<void(const std::string& mountpoint, dev_t device)>;
 
 class Node {
  public:
   virtual ~Node() = default;  // Stop
-  // Mounted and answering on return; no origin has been asked. Blocks on the local disk. Every
-  // error says what to do. Options have passed ResolveDefaults.
-  static core::Result<std::unique_ptr<Node>> Start(const Options& options, OnMounted on_mounted);
+  // Takes the cache directory. Blocks on the local disk. kBusy: another process has it. Every error
+  // says what to do. Options have passed ResolveDefaults.
+  static core::Result<std::unique_ptr<Node>> Open(const Options& options);
 
-  // Readable once the mount has ended, whoever unmounted it.
+  // Mounts what the options name, if anything, and opens the control socket. No origin has been
+  // asked on return. Once.
+  virtual core::Status Begin(OnMounted on_mounted) = 0;
+  // Readable once the last mount has ended, whoever unmounted it; never where the node is to stay.
   virtual int ended_fd() const = 0;
   // As resolved: absolute, without symbolic links.
-  virtual const std::string& mountpoint() const = 0;
+  virtual std::vector<std::string> mountpoints() const = 0;
+  // One line for people: what it serves.
+  virtual std::string Summary() const = 0;
+  // Where work of all kinds is done: a node that works answers there soon.
+  virtual core::Scheduler& scheduler() = 0;
   // Unmounts and ends all threads; what is present becomes durable. Twice is fine.
   virtual void Stop() = 0;
 };

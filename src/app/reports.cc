@@ -132,16 +132,29 @@ std::string ShowWithoutQuery(const std::string& id) {
   return shown + "?sha256:" + core::HexEncode(std::span(hash).first(kHashBytes));
 }
 
+json MountReport(const MountFacts& mount) {
+  json requests = json::object();
+  for (const auto& [kind, count] : mount.requests) {
+    if (count > 0) requests[kind] = count;
+  }
+  json options = json::object();
+  for (const auto& [name, value] : mount.options) options[name] = EscapeForeign(value);
+  // The path as it is: dartfsctl compares it with the user's.
+  return {{"mountpoint", mount.mountpoint}, {"source", mount.source},
+          {"age_ms", ToMillis(mount.age)},  {"open_files", mount.open_files},
+          {"open_dirs", mount.open_dirs},   {"nodes", mount.nodes},
+          {"waiting", mount.waiting},       {"requests", std::move(requests)},
+          {"options", std::move(options)}};
+}
+
 json StatusReport(const NodeFacts& facts, core::Engine& engine) {
   json report = EngineReport(engine.Stats());
   report["version"] = DARTFS_VERSION;
   report["pid"] = getpid();
   report["uptime_ms"] = ToMillis(core::RealClock().Now() - facts.started);
+  report["stays"] = facts.stays;
   report["mounts"] = json::array();
-  for (const MountFacts& mount : facts.mounts) {
-    // The path as it is: dartfsctl compares it with the user's.
-    report["mounts"].push_back({{"mountpoint", mount.mountpoint}, {"source", mount.source}});
-  }
+  for (const MountFacts& mount : facts.mounts) report["mounts"].push_back(MountReport(mount));
   report["cache"] = CacheReport(facts.cache_dir, engine.store().Stats());
   report["origins"] = OriginsReport(engine.http().Origins());
   return report;

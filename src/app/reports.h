@@ -4,6 +4,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/base/result.h"
@@ -20,15 +21,24 @@ struct UrlReport;
 namespace dartfs::app {
 
 struct MountFacts {
-  std::string mountpoint;
-  std::string source;  // redacted
+  std::string mountpoint;  // raw bytes
+  std::string source;      // redacted
+  core::Duration age{};
+  size_t open_files = 0, open_dirs = 0, nodes = 0;
+  size_t waiting = 0;                                      // requests without an answer yet
+  std::vector<std::pair<std::string, uint64_t>> requests;  // by kind
+  std::vector<std::pair<std::string, std::string>> options;
 };
 
 struct NodeFacts {
   std::string cache_dir;
   core::TimePoint started;
+  bool stays = false;  // also without a mount
   std::vector<MountFacts> mounts;
 };
+
+// Of one mount: as in `status`.
+nlohmann::json MountReport(const MountFacts& mount);
 
 nlohmann::json StatusReport(const NodeFacts& facts, core::Engine& engine);
 

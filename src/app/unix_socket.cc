@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -88,6 +89,48 @@ Result<UniqueFd> ConnectUnix(const std::string& path) {
     default:
       return ErrnoError(errno, EscapeForeign(path));
   }
+}
+
+ssize_t ReceiveWithFd(int socket, std::span<char> buffer, UniqueFd& fd) {
+  constexpr size_t kMostFds = 4;  // what a wrong client sends is closed, not leaked
+  iovec data{buffer.data(), buffer.size()};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(kMostFds * sizeof(int))> control{};
+  msghdr message{};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  const ssize_t got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+  const cmsghdr* const header = got > 0 ? CMSG_FIRSTHDR(&message) : nullptr;
+  if (header == nullptr || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) {
+    return got;
+  }
+  const size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+  for (size_t i = 0; i < count; ++i) {
+    int received = -1;
+    std::memcpy(&received, CMSG_DATA(header) + i * sizeof(int), sizeof received);
+    UniqueFd owned(received);
+    if (i == 0) fd = std::move(owned);
+  }
+  return got;
+}
+
+ssize_t SendWithFd(int socket, std::string_view bytes, int fd) {
+  iovec data{const_cast<char*>(bytes.data()), bytes.size()};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+  msghdr message{};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  if (fd >= 0) {
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    cmsghdr* const header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
+  }
+  return sendmsg(socket, &message, MSG_NOSIGNAL);
 }
 
 std::optional<uid_t> PeerUid(int fd) {

@@ -66,7 +66,7 @@ class Asker {
   // The "result" of the answer; `refused` tells that the node answered with an error.
   Result<json> Ask(const json& request, bool& refused) const {
     const std::string line = request.dump(-1, ' ', true, json::error_handler_t::replace);
-    Result<std::string> answer = app::AskNode(socket_, line, kTimeout);
+    Result<std::string> answer = app::AskNode(socket_, {line}, kTimeout);
     if (!answer) return NoNode(where_, answer.error());
     json parsed = json::parse(*answer, nullptr, /*allow_exceptions=*/false);
     const auto ok = app::BoolField(parsed, "ok");

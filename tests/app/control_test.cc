@@ -2,11 +2,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
+#include <filesystem>
 #include <functional>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
@@ -40,7 +44,7 @@ ControlDispatch EchoDispatch() {
 // What is answered on the stack of Handle; "" when nothing is.
 std::string Answer(const ControlDispatch& dispatch, const std::string& line) {
   auto answered = std::make_shared<std::string>();
-  dispatch.Handle(line, [answered](std::string answer) { *answered = std::move(answer); });
+  dispatch.Handle({line}, [answered](std::string answer) { *answered = std::move(answer); });
   return *answered;
 }
 
@@ -90,7 +94,7 @@ TEST(ControlDispatch, VerbsThatBlockAreAnsweredByTheirWorker) {
       worker);
   std::vector<json> answers;
   const auto ask = [&] {
-    dispatch.Handle(R"({"verb":"slow"})",
+    dispatch.Handle({R"({"verb":"slow"})"},
                     [&](const std::string& line) { answers.push_back(json::parse(line)); });
   };
   ask();
@@ -112,6 +116,24 @@ TEST(ControlDispatch, VerbsThatBlockAreAnsweredByTheirWorker) {
   EXPECT_EQ(answers.back()["result"], 7);
 }
 
+TEST(ControlDispatch, ADescriptorReachesItsVerbAlone) {
+  core::ManualScheduler worker;
+  ControlDispatch dispatch;
+  int seen = -2;
+  dispatch.AddBlockingWithFd(
+      "take",
+      [&seen](const json&, const core::UniqueFd& fd) -> core::Result<json> {
+        seen = fd.get();
+        return json();
+      },
+      worker);
+  const int fd = dup(STDERR_FILENO);
+  dispatch.Handle({R"({"verb":"take"})", core::UniqueFd(fd)}, [](const std::string&) {});
+  worker.RunReady();
+  EXPECT_EQ(seen, fd);
+  EXPECT_EQ(fcntl(fd, F_GETFD), -1) << "closed with the answer";
+}
+
 class ControlServerTest : public testing::Test {
  protected:
   ControlServerTest() {
@@ -127,8 +149,9 @@ class ControlServerTest : public testing::Test {
   using Sync = std::function<std::string(const std::string&)>;
   void Start(ControlServerOptions options = {}, Sync handler = nullptr) {
     if (!handler) handler = [](const std::string& line) { return "got " + line; };
-    StartLater(options,
-               [handler](const std::string& line, ControlAnswer answer) { answer(handler(line)); });
+    StartLater(options, [handler](ControlRequest request, ControlAnswer answer) {
+      answer(handler(request.line));
+    });
   }
   void StartLater(ControlServerOptions options, ControlHandler handler) {
     options.path = Path();
@@ -138,7 +161,7 @@ class ControlServerTest : public testing::Test {
     server_ = std::move(*made);
   }
   std::string Ask(const std::string& request) const {
-    auto answer = AskNode(Path(), request, seconds(10));
+    auto answer = AskNode(Path(), {request}, seconds(10));
     return answer ? *answer : "error: " + answer.error().ToString();
   }
   // Whether the server closes the connection within ten seconds.
@@ -205,8 +228,8 @@ TEST_F(ControlServerTest, AClientThatReadsNothingIsDropped) {
 class LateAnswers {
  public:
   ControlHandler Handler() {
-    return [this](const std::string& line, ControlAnswer answer) {
-      if (line != "later") return answer("got " + line);
+    return [this](ControlRequest request, ControlAnswer answer) {
+      if (request.line != "later") return answer("got " + request.line);
       core::MutexLock lock(mu_);
       waiting_.push_back(std::move(answer));
       came_.NotifyAll();
@@ -244,7 +267,7 @@ TEST_F(ControlServerTest, AnAnswerThatTakesLongHoldsUpNobody) {
 
 TEST_F(ControlServerTest, AnAnswerThatComesTooLateIsDropped) {
   LateAnswers late;
-  StartLater({.client_deadline = milliseconds(100)}, late.Handler());
+  StartLater({.answer_deadline = milliseconds(100)}, late.Handler());
   auto client = ConnectUnix(Path());
   ASSERT_TRUE(client);
   ASSERT_EQ(send(client->get(), "later\n", 6, 0), 6);
@@ -284,8 +307,41 @@ TEST_F(ControlServerTest, MoreClientsThanAllowedAreClosedAtOnce) {
   EXPECT_TRUE(Closes(held[2].get()));
 }
 
+// What a descriptor holds, read from its start.
+std::string Content(int fd) {
+  std::array<char, 64> buffer;
+  const ssize_t got = pread(fd, buffer.data(), buffer.size(), 0);
+  return got < 0 ? "" : std::string(buffer.data(), static_cast<size_t>(got));
+}
+
+TEST_F(ControlServerTest, ADescriptorComesWithItsRequest) {
+  const core::UniqueFd file(memfd_create("test", MFD_CLOEXEC));
+  ASSERT_EQ(write(file.get(), "inside", 6), 6);
+  StartLater({}, [](ControlRequest request, ControlAnswer answer) {
+    answer(request.line + " " + (request.fd.valid() ? Content(request.fd.get()) : "nothing"));
+  });
+  // Longer than one read of the server: the descriptor came with its first bytes.
+  const std::string line(20'000, 'x');
+  EXPECT_EQ(*AskNode(Path(), {line, file.get()}, seconds(10)), line + " inside");
+  EXPECT_EQ(*AskNode(Path(), {"without"}, seconds(10)), "without nothing");
+}
+
+TEST_F(ControlServerTest, DescriptorsThatNobodyWantsAreClosed) {
+  Start();
+  const auto count = [] {
+    const std::filesystem::directory_iterator all("/proc/self/fd");
+    return std::distance(begin(all), end(all));
+  };
+  Ask("first");
+  const auto before = count();
+  const core::UniqueFd file(memfd_create("test", MFD_CLOEXEC));
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(AskNode(Path(), {"x", file.get()}, seconds(10)));
+  Ask("last");  // the connection before it has been closed when this is accepted
+  EXPECT_LE(count(), before + 3);
+}
+
 TEST_F(ControlServerTest, NobodyThere) {
-  auto answer = AskNode(Path(), "a", seconds(1));
+  auto answer = AskNode(Path(), {"a"}, seconds(1));
   ASSERT_FALSE(answer);
   EXPECT_EQ(answer.error().code, core::Code::kUnavailable);
 }

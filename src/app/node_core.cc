@@ -1,0 +1,82 @@
+#include "app/node_core.h"
+
+#include <utility>
+
+#include "core/base/random.h"
+
+namespace dartfs::app {
+namespace {
+
+using core::Result;
+using core::Status;
+
+constexpr size_t kSchedulerThreads = 2;
+
+core::IdentityOptions IdentityOptionsOf(const Options& options) {
+  core::IdentityOptions identity;
+  identity.cache_namespace = options.cache_namespace;
+  identity.ignore_query = options.ignore_query;
+  identity.oci_digest_only = options.oci_digest_only;
+  identity.trusted_origins = options.trusted_origins;
+  return identity;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<NodeCore>> NodeCore::Open(const Options& options) {
+  std::unique_ptr<NodeCore> core(new NodeCore);
+  TRY(core->Start(options));
+  return core;
+}
+
+NodeCore::~NodeCore() {
+  StopTransfers();
+  Stop();
+}
+
+Status NodeCore::Start(const Options& options) {
+  const core::IdentityOptions identity = IdentityOptionsOf(options);
+  TRY(core::ValidateIdentityOptions(identity));
+  core::DiskIoOptions disk;
+  disk.backend = options.disk_io;
+  TRY_ASSIGN(disk_, core::MakeDiskIo(disk));
+  scheduler_ = core::MakeThreadScheduler("engine", kSchedulerThreads, core::RealClock());
+  names_worker_ = core::MakeThreadScheduler("names", 1, core::RealClock());
+  TRY(OpenStore(options));
+
+  core::HttpClientOptions http;
+  http.connections_per_origin = options.connections;
+  http.ca_file = options.ca_file;
+  http.allow_link_local = options.allow_link_local;
+  TRY_ASSIGN(http_, core::MakeHttpClient(http));
+
+  core::EngineOptions engine;
+  engine.identity = identity;
+  engine.inflight_bytes = options.inflight;
+  engine.max_readahead_bytes = options.read_ahead;
+  engine.spool_limit_bytes = options.spool_limit;
+  engine_ = core::Engine::Create(engine, *store_, *http_, *scheduler_, core::RealRandom());
+  return {};
+}
+
+Status NodeCore::OpenStore(const Options& options) {
+  core::StoreOptions store;
+  store.dir = options.cache_dir;
+  store.limit_bytes = options.cache_size;
+  TRY_ASSIGN(store_, core::Store::Open(store, *disk_, *scheduler_));
+  return {};
+}
+
+void NodeCore::StopTransfers() {
+  if (engine_ != nullptr) engine_->Stop();
+  if (http_ != nullptr) http_->Stop();
+}
+
+void NodeCore::Stop() {
+  names_worker_.reset();
+  if (store_ != nullptr) store_->Stop();
+  if (disk_ != nullptr) disk_->Stop();
+  if (scheduler_ != nullptr) scheduler_->Stop();
+}
+
+}  // namespace dartfs::app
