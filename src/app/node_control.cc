@@ -32,9 +32,9 @@ bool IsFuseDevice(int fd) {
          st.st_rdev == makedev(kMiscMajor, kFuseMinor);
 }
 
-// Of a path or URL: what it means, and where it is, or may be, a directory of a mount.
+// What a path or URL means, and where it is, or may be, a directory of a mount.
 struct Target {
-  core::Url url;
+  std::optional<core::Url> url;        // of a directory that is nobody's: none
   std::shared_ptr<ServedMount> mount;  // null: no mount's
   std::optional<fs::DirRef> dir;
 };
@@ -54,11 +54,13 @@ Result<Target> TargetOfPath(const std::string& path, const MountSet& mounts) {
                                           "lists them)");
   }
   const auto below = PathBelow(mount->mountpoint(), path).value_or(std::vector<std::string>());
-  const fs::HttpNamespace& names = mount->names();
-  if (below.empty()) return Target{mount->source(), mount, names.Root()};
-  TRY_ASSIGN(core::Url url, UrlOfPath(names, below));
+  const fs::Namespace& names = mount->names();
+  if (below.empty()) return Target{names.RootUrl(), mount, names.Root()};
   const auto dir = DirOfPath(names, below);
-  return Target{std::move(url), mount, dir ? std::optional(*dir) : std::nullopt};
+  Result<core::Url> url = UrlOfPath(names, below);
+  if (!url && !dir) return url.error();
+  return Target{url ? std::optional(*url) : std::nullopt, mount,
+                dir ? std::optional(*dir) : std::nullopt};
 }
 
 Result<Target> TargetOf(const json& request, const MountSet& mounts) {
@@ -123,7 +125,7 @@ Result<json> NodeControl::Status() {
 
 Result<json> NodeControl::Explain(const json& request) {
   TRY_ASSIGN(const Target target, TargetOf(request, mounts_));
-  json report = ExplainReport(target.url, core_.engine());
+  json report = target.url ? ExplainReport(*target.url, core_.engine()) : json::object();
   if (target.mount != nullptr) report["mountpoint"] = target.mount->mountpoint();
   if (target.dir) AddListingReport(report, target.mount->names().ExplainListing(*target.dir));
   return report;

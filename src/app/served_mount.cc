@@ -9,6 +9,7 @@
 #include "core/base/random.h"
 #include "core/base/text.h"
 #include "core/base/thread.h"
+#include "fs/source.h"
 
 namespace dartfs::app {
 
@@ -17,25 +18,21 @@ using core::Status;
 
 Result<std::shared_ptr<ServedMount>> ServedMount::Create(const Options& options, Start start,
                                                          NodeCore& core) {
-  TRY_ASSIGN(core::Url source, core::ParseUrl(options.source));
-  std::shared_ptr<ServedMount> mount(new ServedMount(options, std::move(source), core));
+  std::shared_ptr<ServedMount> mount(new ServedMount(options, core));
   TRY(mount->Mount(std::move(start)));
   return mount;
 }
 
-ServedMount::ServedMount(const Options& options, core::Url source, NodeCore& core)
-    : options_(options), source_(std::move(source)), core_(core) {}
-
 ServedMount::~ServedMount() { Stop(); }
 
 Status ServedMount::Mount(Start start) {
-  fs::HttpNamespaceOptions names;
-  names.root = source_;
-  names.authorization = AuthorizationOf(source_);
+  TRY_ASSIGN(const fs::Source source, fs::ParseSource(options_.source));
+  fs::NamespaceOptions names;
+  if (source.kind == fs::SourceKind::kUrl) names.authorization = AuthorizationOf(source.url);
   names.ttl = options_.ttl;
   names.immutable = options_.immutable;
-  TRY_ASSIGN(auto made, fs::HttpNamespace::Create(names, core_.engine(), core_.names_worker(),
-                                                  core::RealRandom()));
+  TRY_ASSIGN(auto made, fs::MakeNamespace(options_.source, names, core_.engine(),
+                                          core_.names_worker(), core::RealRandom()));
   names_ = made.get();
 
   fs::MountOptions mount;

@@ -17,9 +17,8 @@
 #include "app/reports.h"
 #include "core/base/result.h"
 #include "core/base/unique_fd.h"
-#include "core/base/url.h"
-#include "fs/http_namespace.h"
 #include "fs/mount.h"
+#include "fs/namespace.h"
 
 namespace dartfs::app {
 
@@ -47,24 +46,22 @@ class ServedMount {
 
   // As resolved: absolute, without symbolic links.
   const std::string& mountpoint() const { return mount_->mountpoint(); }
-  const core::Url& source() const { return source_; }
   // Whether it has ended, whoever unmounted it.
   bool ended() const { return ended_.load(std::memory_order_acquire); }
   MountFacts Facts() const;
-  fs::HttpNamespace& names() const { return *names_; }
+  fs::Namespace& names() const { return *names_; }
 
   // Unmounts; answers everything that waits; joins. Twice is fine, also at once.
   void Stop();
 
  private:
-  ServedMount(const Options& options, core::Url source, NodeCore& core);
+  ServedMount(const Options& options, NodeCore& core) : options_(options), core_(core) {}
   core::Status Mount(Start start);
 
   const Options options_;
-  const core::Url source_;
   const core::TimePoint since_ = core::RealClock().Now();
   NodeCore& core_;
-  fs::HttpNamespace* names_ = nullptr;  // owned by the mount
+  fs::Namespace* names_ = nullptr;  // owned by the mount
   std::unique_ptr<fs::Mount> mount_;
   std::atomic<bool> ended_{false};
   std::once_flag stopped_;

@@ -112,7 +112,8 @@ TEST(Options, ShownValuesAreTaken) {
     Options again;
     ASSERT_TRUE(option->set(again, shown)) << row.name << " " << shown;
     EXPECT_EQ(option->show(again), shown) << row.name;
-    if (std::string(row.name) != "debug") EXPECT_TRUE(row.holds(again)) << row.name;
+    if (std::string(row.name) == "debug") continue;  // shows that it stays in the foreground
+    EXPECT_TRUE(row.holds(again)) << row.name;
   }
 }
 

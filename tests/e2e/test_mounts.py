@@ -3,7 +3,9 @@
 import ctypes
 import os
 import signal
+import stat
 import subprocess
+import tempfile
 import time
 
 import trees
@@ -64,7 +66,11 @@ class MountsCase(Case):
         return None
 
     def point(self, name):
-        return self.dir("at-" + name)
+        """A mountpoint; what another user has mounted there is not to be looked at."""
+        path = os.path.join(self.temp, "at-" + name)
+        if not is_mounted(path):
+            os.makedirs(path, exist_ok=True)
+        return path
 
     def command(self, name, *more, source=None):
         return [program("dartfs"), source or self.server.url(f"/{name}/"), self.point(name),
@@ -150,13 +156,11 @@ class Together(MountsCase):
 
     def test_explain_finds_the_mount(self):
         self.mounted("one")
-        inner = os.path.join(self.point("one"))
         self.mounted("two")
         for name in ("one", "two"):
             answer = self.ctl("explain", os.path.join(self.point(name), "name"))
             self.assertEqual(answer["url"], self.server.url(f"/{name}/name"))
             self.assertEqual(answer["mountpoint"], self.point(name))
-        self.assertTrue(inner)
         os.listdir(self.point("two"))
         listing = self.ctl("explain", self.server.url("/two/"))
         self.assertEqual(listing["listing"]["names"], 1)
@@ -379,6 +383,26 @@ class OtherUsers(MountsCase):
 
     NOBODY = 65534
 
+    @classmethod
+    def setUpClass(cls):
+        """Where only root may open /dev/fuse, another node of it takes its place for this process
+        and those it starts, in a mount namespace of their own."""
+        super().setUpClass()
+        if os.stat("/dev/fuse").st_mode & 0o006 == 0o006:
+            return
+        clone_newns = 0x20000
+        if ctypes.CDLL(None, use_errno=True).unshare(clone_newns) != 0:
+            raise OSError(ctypes.get_errno(), "unshare")
+        run("mount", "--make-rprivate", "/")
+        place = tempfile.mkdtemp(prefix="dartfs-e2e-dev-")
+        run("mount", "-t", "tmpfs", "-o", "mode=0755", "dev", place)
+        node = os.path.join(place, "fuse")
+        os.mknod(node, 0o600 | stat.S_IFCHR, os.makedev(10, 229))
+        os.chmod(node, 0o666)
+        run("mount", "--bind", node, "/dev/fuse")
+        run("umount", "-l", place)
+        os.rmdir(place)
+
     def setUp(self):
         super().setUp()
         os.chmod(self.temp, 0o711)
@@ -433,7 +457,7 @@ class OtherUsers(MountsCase):
 
     def test_root_does_not_join_his_node(self):
         self.assertEqual(self.mount_as_user("one").returncode, 0)
-        self.refused("two", says=["another user"])
+        self.refused("two", says=["belongs to user"])
 
     def test_a_refusal_leaves_nothing(self):
         self.assertEqual(self.mount_as_user("one").returncode, 0)
