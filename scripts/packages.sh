@@ -12,7 +12,7 @@ packages_build=(
 packages_run=(fuse3 ca-certificates util-linux)
 packages_quickstart=(squashfs-tools e2fsprogs tar)
 packages_test=(
-  "nginx-light|nginx" curl squashfs-tools erofs-utils e2fsprogs qemu-utils fio mandoc
+  systemd "nginx-light|nginx" curl squashfs-tools erofs-utils e2fsprogs qemu-utils fio mandoc
 )
 packages_ci=(ccache clang-14 clang-format-14 clang-tidy-14)
 

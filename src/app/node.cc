@@ -38,8 +38,20 @@ class NodeImpl final : public Node {
     for (const auto& mount : mounts_->All()) paths.push_back(mount->mountpoint());
     return paths;
   }
+  void Reload(std::function<void()> done) override {
+    mounts_->worker().Post([this, done = std::move(done)] {
+      for (const auto& mount : mounts_->All()) {
+        if (const Status reloaded = mount->names().Reload(); !reloaded) {
+          LOG_ERROR("{}: the names stay as they are: {}", core::EscapeForeign(mount->mountpoint()),
+                    reloaded.error().context);
+        }
+      }
+      done();
+    });
+  }
   std::string Summary() const override {
-    return std::to_string(mounts_->All().size()) + " mounts, cache " +
+    const size_t count = mounts_->All().size();
+    return std::to_string(count) + (count == 1 ? " mount" : " mounts") + ", cache " +
            core::EscapeForeign(options_.cache_dir);
   }
   core::Scheduler& scheduler() override { return core_->engine().scheduler(); }

@@ -155,7 +155,7 @@ Status AddConfigItem(const CLI::ConfigItem& item, Values& values) {
     return Usage("unknown key '" + EscapeForeign(name, 64) + "'" + Suggest(name, "", '-'));
   }
   if (values.contains(row)) return Usage("'" + name + "' stands there twice");
-  if (item.inputs.empty() || (item.inputs.size() > 1 && !row->is_list)) {
+  if (!row->is_list && item.inputs.size() != 1) {
     return Usage("'" + name + "' needs one value");
   }
   for (const std::string& input : item.inputs) {

@@ -71,7 +71,7 @@ void Reload(const CommandLine& command, const Options& running) {
     return;
   }
   core::SetLogLevel(again->options.log_level);
-  LOG_INFO("reloaded: log level {}", again->options.log_level);
+  LOG_INFO("reloading: log level {}", again->options.log_level);
 }
 
 void ReloadAndTell(Node& node, const CommandLine& command, const Options& running) {
@@ -80,7 +80,10 @@ void ReloadAndTell(Node& node, const CommandLine& command, const Options& runnin
   const auto since = std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
   Tell("RELOADING=1\nMONOTONIC_USEC=" + Microseconds(since) + "\nSTATUS=reloading");
   Reload(command, running);
-  TellReady(node);
+  node.Reload([&node] {
+    LOG_INFO("reloaded");
+    TellReady(node);
+  });
 }
 
 enum class StopReason { kSignal, kUnmounted };

@@ -131,6 +131,11 @@ TEST(Options, ShownValuesAreExact) {
   EXPECT_EQ(FindOption("uid")->show(options), "");
 }
 
+TEST(Options, AnEmptyListIsNone) {
+  const ConfigFile file("ignore-query = []\n");
+  EXPECT_TRUE(Parsed({"--config", file.path()}).ignore_query.empty());
+}
+
 TEST(Options, NoMount) {
   const auto parsed = ParseCommandLine({"--no-mount", "--cache-size", "1GiB"});
   ASSERT_TRUE(parsed) << parsed.error().ToString();

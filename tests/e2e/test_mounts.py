@@ -1,4 +1,4 @@
-"""Many mounts, one node: joining it, leaving it, what it refuses, and who comes at the wrong time."""
+"""Many mounts, one node: joining it, leaving it, refusals, and who comes at the wrong time."""
 
 import ctypes
 import os
