@@ -164,7 +164,8 @@ class FakeEngine final : public Engine {
     }
     done(OutcomeOf(key));
   }
-  std::optional<Result<std::shared_ptr<Object>>> OpenCached(const Url& url) override {
+  std::optional<Result<std::shared_ptr<Object>>> OpenCached(const Url& url,
+                                                            std::string_view) override {
     MutexLock lock(mu_);
     const auto it = outcomes_.find(url.ToString());
     if (it == outcomes_.end() || !it->second.cached) return std::nullopt;
@@ -175,7 +176,7 @@ class FakeEngine final : public Engine {
     return nullptr;
   }
   Duration TtlLeft(const Url&) override { return Duration::zero(); }
-  UrlReport Explain(const Url&) override { return {}; }
+  UrlReport Explain(const Url&, std::string_view) override { return {}; }
   EngineStats Stats() override { return {}; }
   FakeNameStore& store() override { return store_; }
   HttpClient& http() override { return http_; }

@@ -206,7 +206,7 @@ class MemoryEngine final : public core::Engine {
     done(core::MakeError(core::Code::kNotFound, "no such file"));
   }
   std::optional<core::Result<std::shared_ptr<core::Object>>> OpenCached(
-      const core::Url& url) override {
+      const core::Url& url, std::string_view) override {
     std::lock_guard lock(mu_);
     const auto found = known_.find(url.ToString());
     if (found == known_.end() || !found->second.opened) return std::nullopt;
@@ -217,7 +217,7 @@ class MemoryEngine final : public core::Engine {
   core::Duration TtlLeft(const core::Url&) override {
     return std::chrono::milliseconds(ttl_left_ms);
   }
-  core::UrlReport Explain(const core::Url&) override { return {}; }
+  core::UrlReport Explain(const core::Url&, std::string_view) override { return {}; }
   core::EngineStats Stats() override { return {}; }
   core::Store& store() override { return store_; }
   core::HttpClient& http() override {

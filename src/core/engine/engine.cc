@@ -38,8 +38,9 @@ class EngineImpl final : public Engine, private FlightEvents {
   void Open(const Url& url, OpenOptions options, OpenDone done) override {
     resolver_.Open(url, options, std::move(done));
   }
-  std::optional<Result<std::shared_ptr<Object>>> OpenCached(const Url& url) override {
-    return resolver_.OpenCached(url);
+  std::optional<Result<std::shared_ptr<Object>>> OpenCached(const Url& url,
+                                                            std::string_view digest) override {
+    return resolver_.OpenCached(url, digest);
   }
   std::unique_ptr<ObjectReader> MakeReader(std::shared_ptr<Object> object,
                                            Requester requester) override {
@@ -47,7 +48,9 @@ class EngineImpl final : public Engine, private FlightEvents {
         std::make_shared<ReaderState>(env_, http_, std::move(object), std::move(requester)));
   }
   Duration TtlLeft(const Url& url) override { return resolver_.TtlLeft(url); }
-  UrlReport Explain(const Url& url) override { return resolver_.Explain(url); }
+  UrlReport Explain(const Url& url, std::string_view digest) override {
+    return resolver_.Explain(url, digest);
+  }
   EngineStats Stats() override;
   Store& store() override { return store_; }
   HttpClient& http() override { return http_; }

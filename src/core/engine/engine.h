@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/base/grid.h"
@@ -43,6 +44,9 @@ struct OpenOptions {
   bool immutable = false;
   TimePoint deadline = kNoDeadline;
   bool revalidate = false;  // as if the TTL had run out
+  // "sha256:<hex>" or "sha512:<hex>", stated by the operator: the object is content-addressed by
+  // it, whatever the URL looks like (IDENTITY.md). Empty: none.
+  std::string digest = {};
 };
 
 using OpenDone = UniqueFunction<void(Result<std::shared_ptr<Object>>)>;
@@ -90,11 +94,12 @@ class Engine {
   // The current version of the URL. Within its TTL without any request; after it one conditional
   // request, shared by all who ask. An origin that can't be reached: the version the cache knows,
   // if any. Errors: the origin's status as Code, kUnavailable, kDeadlineExceeded, kBadResponse,
-  // kTooLarge (range-blind beyond the spool limit), kRefused.
+  // kTooLarge (range-blind beyond the spool limit), kRefused, kInvalidArgument (no digest).
   virtual void Open(const Url& url, OpenOptions options, OpenDone done) = 0;
   // The same without any request: what is known within its TTL, else nullopt (an error is
-  // remembered as one). Does not block.
-  virtual std::optional<Result<std::shared_ptr<Object>>> OpenCached(const Url& url) = 0;
+  // remembered as one). Does not block. `digest` as in OpenOptions.
+  virtual std::optional<Result<std::shared_ptr<Object>>> OpenCached(
+      const Url& url, std::string_view digest = {}) = 0;
 
   virtual std::unique_ptr<ObjectReader> MakeReader(std::shared_ptr<Object> object,
                                                    Requester requester) = 0;
@@ -102,8 +107,8 @@ class Engine {
   // How long what is known of the URL holds without asking anybody; zero when nothing is. Does not
   // block.
   virtual Duration TtlLeft(const Url& url) = 0;
-  // Blocking (the index).
-  virtual UrlReport Explain(const Url& url) = 0;
+  // Blocking (the index). `digest` as in OpenOptions.
+  virtual UrlReport Explain(const Url& url, std::string_view digest = {}) = 0;
   virtual EngineStats Stats() = 0;
   virtual Store& store() = 0;
   virtual HttpClient& http() = 0;

@@ -1,7 +1,7 @@
-// Resolver: URLs to Objects. Keeps, by local ID, the current version and its time to live, probes
-// the origin once for all who ask (one GET of bytes=0-0, conditional after the TTL), remembers
-// errors for a moment, and falls back on what the index knows when the origin can't be reached
-// (DESIGN.md section 7).
+// Resolver: URLs to Objects. Keeps, by local ID and digest, the current version and its time to
+// live, probes the origin once for all who ask (one GET of bytes=0-0, conditional after the TTL),
+// remembers errors for a moment, and falls back on what the index knows when the origin can't be
+// reached (DESIGN.md section 7).
 //
 // Thread-safe. Completions as Engine::Open's.
 #pragma once
@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "core/engine/admission.h"
 #include "core/engine/engine.h"
@@ -26,9 +27,10 @@ class Resolver {
   ~Resolver();
 
   void Open(const Url& url, const OpenOptions& options, OpenDone done);
-  std::optional<Result<std::shared_ptr<Object>>> OpenCached(const Url& url);
+  std::optional<Result<std::shared_ptr<Object>>> OpenCached(const Url& url,
+                                                            std::string_view digest);
   Duration TtlLeft(const Url& url);
-  UrlReport Explain(const Url& url);
+  UrlReport Explain(const Url& url, std::string_view digest);
   // The object's URL has another version: the next Open asks the origin.
   void Expire(const Object& object);
   // The origin ignores ranges for it: remembered with the URL.

@@ -1,9 +1,10 @@
-// What the resolver knows of one local ID, and who waits for it. Part of the resolver.
+// What the resolver knows of one URL, and who waits for it. Part of the resolver.
 #pragma once
 
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/engine/engine.h"
@@ -25,7 +26,21 @@ struct Waiter {
   TimerId timer = kNoTimer;
 };
 
-// All that is known of one local ID. Guarded by State::mu.
+// Of an entry, and of its record in the index: the local ID, and the digest where one names the
+// bytes, so that a URL whose digest a catalogue states is not taken for the same URL without.
+inline std::string EntryName(const Identity& identity) {
+  return identity.digest ? identity.local_id + '\x1F' + identity.digest->ToString()
+                         : identity.local_id;
+}
+// `digest` as in OpenOptions.
+inline std::string EntryName(const Url& url, const IdentityOptions& options,
+                             std::string_view digest) {
+  const auto named = digest.empty() ? DigestOfUrl(url, options) : ParseDigest(digest);
+  const std::string local_id = LocalId(url, options);
+  return named ? local_id + '\x1F' + named->ToString() : local_id;
+}
+
+// All that is known of one EntryName. Guarded by State::mu.
 struct Entry {
   Url url;
   Identity identity;
