@@ -24,6 +24,7 @@ using core::Result;
 using core::TimePoint;
 
 constexpr size_t kMaxRememberedDirectories = 100'000;
+constexpr size_t kMaxSites = 10'000;
 constexpr size_t kMaxWaiters = 100'000;  // of one listing
 constexpr size_t kTableOverhead = 128;   // bytes of a directory's places in map and list
 constexpr core::Duration kBucketRetry = std::chrono::seconds(60);
@@ -34,6 +35,13 @@ struct Waiter {
   uint64_t id = 0;
   GotDirDone done;
   core::TimerId timer = core::kNoTimer;
+};
+
+// What all directories of an origin share. Guarded by State::mu.
+struct Site {
+  TimePoint unreachable_until{};
+  std::optional<std::string> bucket;
+  TimePoint find_bucket_after{};
 };
 
 // All that is known of one directory. Guarded by State::mu.
@@ -80,9 +88,7 @@ struct DirListings::State : std::enable_shared_from_this<DirListings::State> {
   std::list<std::string> lru GUARDED_BY(mu);  // front: last used
   size_t memory_bytes GUARDED_BY(mu) = 0;
   std::unordered_map<std::string, TimePoint> remembered GUARDED_BY(mu);
-  TimePoint unreachable_until GUARDED_BY(mu){};
-  std::optional<std::string> bucket GUARDED_BY(mu);
-  TimePoint find_bucket_after GUARDED_BY(mu){};
+  std::unordered_map<std::string, Site> sites GUARDED_BY(mu);
   uint64_t next_waiter GUARDED_BY(mu) = 1;
   TimePoint warnings_since GUARDED_BY(mu){};
   size_t warnings GUARDED_BY(mu) = 0;  // since then
@@ -104,14 +110,11 @@ struct DirListings::State : std::enable_shared_from_this<DirListings::State> {
            (own ? dir.listing->memory_bytes() : 0);
   }
 
-  core::Url UrlOf(std::string_view dir) const {
-    core::Url url = options.root;
-    url.path += dir;
-    return url;
-  }
+  core::Url UrlOf(std::string_view dir) const { return options.space.UrlOf(dir); }
   std::string RecordUrl(std::string_view dir) const { return UrlOf(dir).ToString(); }
 
   Dir& FindOrMake(const std::string& key) REQUIRES(mu);
+  Site& SiteOf(std::string_view key) REQUIRES(mu);
   void SetListing(const std::string& key, Dir& dir, std::shared_ptr<const DirListing> listing)
       REQUIRES(mu);
   void SetProblem(const std::string& key, Dir& dir, std::shared_ptr<const Error> problem)
@@ -144,6 +147,11 @@ Dir& DirListings::State::FindOrMake(const std::string& key) {
     lru.splice(lru.begin(), lru, it->second.lru);
   }
   return it->second;
+}
+
+Site& DirListings::State::SiteOf(std::string_view key) {
+  if (sites.size() >= kMaxSites) sites.clear();
+  return sites[std::string(options.space.SiteOf(key))];
 }
 
 void DirListings::State::SetListing(const std::string& key, Dir& dir,
@@ -233,7 +241,7 @@ std::optional<Result<GotDir>> DirListings::State::AnswerOrWait(const std::string
   if (stopped) return MakeError(Code::kCancelled, "the mount is stopping");
   Dir& dir = FindOrMake(key);
   const TimePoint now = Now();
-  const bool leave_alone = HasStale(dir) && now < unreachable_until;
+  const bool leave_alone = HasStale(dir) && now < SiteOf(key).unreachable_until;
   if (now < dir.fresh_until || leave_alone) return GotOf(dir, now);
   if (dir.waiters.size() >= kMaxWaiters) {
     return MakeError(Code::kBusy, "too many wait for the listing of one directory");
@@ -275,8 +283,9 @@ void DirListings::State::StartFetch(const std::string& key) {
     core::MutexLock lock(mu);
     const Dir& dir = FindOrMake(key);
     if (dir.listing != nullptr) request.validators = dir.listing->validators();
-    request.bucket = bucket;
-    request.find_bucket = !bucket && Now() >= find_bucket_after;
+    const Site& site = SiteOf(key);
+    request.bucket = site.bucket;
+    request.find_bucket = !site.bucket && Now() >= site.find_bucket_after;
   }
   auto fetch =
       ListingFetch::Start(engine.http(), worker, std::move(request),
@@ -298,9 +307,10 @@ void DirListings::State::OnFetched(const std::string& key, Result<FetchedListing
   {
     core::MutexLock lock(mu);
     Dir& dir = FindOrMake(key);
-    unreachable_until = {};
-    if (fetched->bucket) bucket = std::move(fetched->bucket);
-    if (fetched->looked_for_bucket && !bucket) find_bucket_after = Now() + kBucketRetry;
+    Site& site = SiteOf(key);
+    site.unreachable_until = {};
+    if (fetched->bucket) site.bucket = std::move(fetched->bucket);
+    if (fetched->looked_for_bucket && !site.bucket) site.find_bucket_after = Now() + kBucketRetry;
     Adopt(key, dir, *fetched);
   }
   Persist(key);
@@ -364,7 +374,7 @@ void DirListings::State::OnFailed(const std::string& key, Error error) {
   {
     core::MutexLock lock(mu);
     Dir& dir = FindOrMake(key);
-    if (MeansUnreachable(error)) unreachable_until = Now() + options.unreachable_ttl;
+    if (MeansUnreachable(error)) SiteOf(key).unreachable_until = Now() + options.unreachable_ttl;
     stale = HasStale(dir) && error.code != Code::kCancelled;
     SetProblem(key, dir, std::make_shared<const Error>(error));
   }
@@ -451,9 +461,9 @@ bool DirListings::WasDirectory(const std::string& key) {
   return listing != nullptr && listing != NoListing();
 }
 
-void DirListings::NoteUnreachable() {
+void DirListings::NoteUnreachable(std::string_view key) {
   core::MutexLock lock(state_->mu);
-  state_->unreachable_until = state_->Now() + state_->options.unreachable_ttl;
+  state_->SiteOf(key).unreachable_until = state_->Now() + state_->options.unreachable_ttl;
 }
 
 std::shared_ptr<const DirListing> DirListings::TakeForProbing(const std::string& key) {

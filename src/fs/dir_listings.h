@@ -1,8 +1,8 @@
-// DirListings: the listings of one mount's directories, in memory and in the index; fetched once
-// for all who ask, again after their time to live, and served stale while the origin can't be
-// reached.
+// DirListings: the listings of one mount's directories, of one origin or of many, in memory and in
+// the index; fetched once for all who ask, again after their time to live, and served stale while
+// the origin can't be reached.
 //
-// Directories are named by keys: the path from the root's URL, as on the wire, "" or ending in '/'.
+// Directories are named by the keys of a UrlSpace; all keys given are such.
 // Thread-safe. Completions run on the worker, a timer's thread, or the caller's stack.
 #pragma once
 
@@ -15,11 +15,12 @@
 #include "core/base/url.h"
 #include "core/engine/engine.h"
 #include "fs/dir_listing.h"
+#include "fs/url_space.h"
 
 namespace dartfs::fs {
 
 struct DirListingsOptions {
-  core::Url root;  // its path ends in '/'; no query, no login
+  UrlSpace space;
   std::string authorization;
   core::Duration ttl = std::chrono::seconds(60);             // of a listing, jittered by 20 %
   core::Duration absent_ttl = std::chrono::seconds(1);       // of "no such directory"
@@ -70,8 +71,8 @@ class DirListings {
   bool IsRememberedDirectory(const std::string& key);  // within the time to live; no I/O
   bool WasDirectory(const std::string& key);           // ever; reads the index
 
-  // Somebody found the origin out of reach.
-  void NoteUnreachable();
+  // Somebody found the directory's origin out of reach.
+  void NoteUnreachable(std::string_view key);
 
   // True once for each listing in memory that is fresh: its entries may be probed ahead.
   std::shared_ptr<const DirListing> TakeForProbing(const std::string& key);

@@ -1,5 +1,6 @@
 #include "fs/file_system.h"
 
+#include <malloc.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -39,7 +40,8 @@ FileSystem::FileSystem(FileSystemOptions options, std::unique_ptr<Namespace> nam
       mounted_at_(WallSeconds(engine.scheduler().clock())),
       names_(std::move(names)),
       engine_(engine),
-      nodes_(names_->Root(), mounted_at_) {}
+      nodes_(names_->Root(), mounted_at_),
+      trim_(engine.scheduler(), [] { malloc_trim(0); }) {}
 
 FileSystem::~FileSystem() {
   Stop();
@@ -122,15 +124,17 @@ Result<Entry> FileSystem::RememberFound(const std::shared_ptr<Node>& parent, std
   init.kind = found.kind;
   init.mtime = found.mtime.value_or(mounted_at_);
   core::Duration ttl = options_.ttl;
-  if (found.kind == EntryKind::kFile) {
-    if (!found.object) return MakeError(Code::kInternal, "a file without an object");
+  init.promise = std::move(found.promise);
+  if (found.object) {
     const auto& facts = found.object->facts();
     if (!found.mtime && facts.meta.last_modified >= 0) init.mtime = facts.meta.last_modified;
     ttl = FreshFor(*found.object, found.url ? *found.url : facts.url);
     init.fresh_until = Now() + ttl;
     init.object = std::move(found.object);
-  } else {
+  } else if (found.kind == EntryKind::kDirectory) {
     init.dir = std::move(found.dir);
+  } else if (!init.promise) {
+    return MakeError(Code::kInternal, "a file of which nothing is known");
   }
   TRY_ASSIGN(const auto node, nodes_.Remember(parent, name, std::move(init)));
   return Entry{.node = node->facts().id, .ttl = ttl, .attr = AttrOf(*node)};
@@ -147,26 +151,32 @@ void FileSystem::Open(NodeId id, Reply<OpenedFile> reply) {
   if (!node) return void(reply.Send(UnknownNode()));
   if (node->is_dir()) return void(reply.Send(MakeError(Code::kIsDirectory, "a directory")));
   auto object = node->object();
-  if (object && object->superseded()) {
+  const bool over = object && (object->superseded() || object->refused());
+  // A new lookup finds the version there is now, but for a promise, which only an open resolves.
+  if (over && node->version_tag() == node->facts().tag) {
     return void(reply.Send(MakeError(Code::kStale, "there is another version now")));
   }
-  if (object && Now() < node->fresh_until()) {
+  if (object && !over && Now() < node->fresh_until()) {
     return FinishOpen(node, std::move(object), std::move(reply));
   }
-  // The kernel did not look the name up again itself: opened through an old path or descriptor.
+  // Nobody has asked the origin yet, or the kernel did not look the name up again itself: opened
+  // through an old path or descriptor.
   const auto& facts = node->facts();
-  names_->Lookup(
-      facts.parent->facts().dir, facts.name, NameDeadline(),
-      [this, under_way = UnderWay(*this), node,
-       reply = std::move(reply)](Result<Found> found) mutable {
-        if (!found) return void(reply.Send(std::move(found).error()));
-        if (!found->object || VersionTag(*found->object) != node->facts().tag) {
-          return void(reply.Send(MakeError(Code::kStale, "there is another version now")));
-        }
-        const core::Url url = found->url ? *found->url : found->object->facts().url;
-        nodes_.Refresh(*node, found->object, Now() + FreshFor(*found->object, url));
-        FinishOpen(node, std::move(found->object), std::move(reply));
-      });
+  names_->Open(facts.parent->facts().dir, facts.name, NameDeadline(),
+               [this, under_way = UnderWay(*this), node,
+                reply = std::move(reply)](Result<Found> found) mutable {
+                 if (!found) return void(reply.Send(std::move(found).error()));
+                 bool current = found->object != nullptr;
+                 if (current) {
+                   const core::Url url = found->url ? *found->url : found->object->facts().url;
+                   current =
+                       nodes_.Refresh(*node, found->object, Now() + FreshFor(*found->object, url));
+                 }
+                 if (!current) {
+                   return void(reply.Send(MakeError(Code::kStale, "there is another version now")));
+                 }
+                 FinishOpen(node, std::move(found->object), std::move(reply));
+               });
 }
 
 void FileSystem::FinishOpen(const std::shared_ptr<Node>& node, std::shared_ptr<core::Object> object,

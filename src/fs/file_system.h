@@ -19,6 +19,7 @@
 #include "core/base/mutex.h"
 #include "core/engine/engine.h"
 #include "fs/handle_table.h"
+#include "fs/idle_trim.h"
 #include "fs/namespace.h"
 #include "fs/node_table.h"
 #include "fs/reply.h"
@@ -101,7 +102,9 @@ class FileSystem {
   ~FileSystem();
 
   void Lookup(NodeId parent, std::string name, Reply<Entry> reply);
-  void Forget(NodeId node, uint64_t lookups) { nodes_.Forget(node, lookups); }
+  void Forget(NodeId node, uint64_t lookups) {
+    if (nodes_.Forget(node, lookups)) trim_.Note(1);
+  }
   core::Result<Attr> GetAttr(NodeId node) const;
 
   // kStale when the name has another version now: the kernel then looks it up again.
@@ -164,6 +167,7 @@ class FileSystem {
   core::Engine& engine_;
 
   NodeTable nodes_;
+  IdleTrim trim_;
   HandleTable<OpenFile> files_;
   HandleTable<OpenDirectory> dirs_;
   std::atomic<bool> stopped_{false};

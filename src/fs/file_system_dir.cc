@@ -78,15 +78,9 @@ void FileSystem::WriteDir(const DirSnapshot& snapshot, uint64_t offset, bool att
 
 std::optional<Entry> FileSystem::EntryIfKnown(const std::shared_ptr<Node>& dir,
                                               const ListedEntry& listed) {
-  if (listed.kind != EntryKind::kFile) return std::nullopt;
-  auto url = names_->UrlOf(dir->facts().dir, listed.name);
-  if (!url) return std::nullopt;
-  auto opened = engine_.OpenCached(*url);
-  if (!opened || !*opened) return std::nullopt;
-  Found found;
-  found.object = std::move(*opened).value();
-  found.url = std::move(url).value();
-  auto entry = RememberFound(dir, listed.name, std::move(found));
+  auto found = names_->Known(dir->facts().dir, listed);
+  if (!found) return std::nullopt;
+  auto entry = RememberFound(dir, listed.name, std::move(*found));
   if (!entry) return std::nullopt;
   return std::move(entry).value();
 }

@@ -1,15 +1,18 @@
 #include "fs/http_namespace.h"
 
-#include <atomic>
 #include <optional>
+#include <unordered_set>
 #include <utility>
-#include <vector>
 
+#include "core/base/hash.h"
+#include "core/base/log.h"
 #include "core/base/mutex.h"
 #include "core/base/text.h"
 #include "core/engine/object.h"
 #include "fs/habit_names.h"
 #include "fs/name_mapping.h"
+#include "fs/prober.h"
+#include "fs/url_space.h"
 
 namespace dartfs::fs {
 
@@ -23,11 +26,7 @@ using core::Url;
 
 namespace {
 
-constexpr size_t kProbesAtOnce = 16;
-constexpr size_t kProbesPerListing = 4096;
-constexpr size_t kProbeRunsAtOnce = 4;
-constexpr size_t kProbeFailuresInRow = 3;  // then the origin has other worries
-constexpr core::Duration kProbeTimeout = std::chrono::seconds(30);
+constexpr size_t kMaxDistrusted = 64 * 1024;
 
 using Opened = Result<std::shared_ptr<Object>>;
 
@@ -40,11 +39,6 @@ struct Resolved {
   bool complete = false;
 };
 
-bool IsDirKey(std::string_view key) {
-  return key.empty() || (IsRest(key) && key.ends_with('/') &&
-                         key.find('?') == std::string_view::npos && !LeavesDirectory(key));
-}
-
 Error NotADirectory(std::string_view key) {
   return MakeError(Code::kInvalidArgument,
                    "'" + core::EscapeForeign(key) + "' is not a directory of this mount");
@@ -55,15 +49,20 @@ Error NotADirectory(std::string_view key) {
 struct HttpNamespace::State {
   State(HttpNamespaceOptions o, core::Engine& e, core::Scheduler& worker, core::Random& random)
       : options(std::move(o)),
+        space(options.any ? UrlSpace::Any() : UrlSpace::Below(options.root)),
         engine(e),
-        listings({.root = options.root, .authorization = options.authorization, .ttl = options.ttl},
-                 e, worker, random) {}
+        listings({.space = space, .authorization = options.authorization, .ttl = options.ttl}, e,
+                 worker, random),
+        probes(e, OpenOptionsUntil(core::kNoDeadline)) {}
 
   const HttpNamespaceOptions options;
+  const UrlSpace space;
   core::Engine& engine;
   DirListings listings;
-  std::atomic<size_t> probe_runs{0};
-  std::atomic<bool> stopped{false};
+  Prober probes;
+  core::Mutex mu;  // leaf
+  // Hashes of URLs whose listing states another size than the origin.
+  std::unordered_set<uint64_t> distrusted GUARDED_BY(mu);
 
   core::OpenOptions OpenOptionsUntil(TimePoint deadline) const {
     core::OpenOptions open;
@@ -84,7 +83,7 @@ struct HttpNamespace::State {
 
   // kNotFound: not a name here.
   Result<Resolved> Resolve(const DirRef& dir, std::string_view name) {
-    if (!IsDirKey(dir.key)) return NotADirectory(dir.key);
+    if (!space.IsKey(dir.key)) return NotADirectory(dir.key);
     Resolved resolved;
     const KnownDir known = listings.Known(dir.key);
     if (known.listing != nullptr) {
@@ -105,16 +104,65 @@ struct HttpNamespace::State {
     }
     return resolved;
   }
+
+  // What a fresh listing says of the file, where it may be believed.
+  std::optional<Promise> PromiseOf(const ListedEntry& entry, const Url& url) {
+    if (entry.kind != EntryKind::kFile || !entry.size) return std::nullopt;
+    {
+      core::MutexLock lock(mu);
+      if (distrusted.contains(core::Xxh3(url.ToString()))) return std::nullopt;
+    }
+    return Promise{*entry.size, entry.mtime ? std::to_string(*entry.mtime) : ""};
+  }
+
+  void Distrust(const Url& url, uint64_t listed, uint64_t size) {
+    {
+      core::MutexLock lock(mu);
+      if (distrusted.size() >= kMaxDistrusted) distrusted.clear();
+      if (!distrusted.insert(core::Xxh3(url.ToString())).second) return;
+    }
+    LOG_WARN(
+        "{}: listed with {} bytes, but the origin serves {}; the file is shown as it is served",
+        core::RedactUrl(url.ToString()), listed, size);
+  }
+
+  // The file as it is known without asking anybody: its version, or what a fresh listing promises.
+  std::optional<Found> KnownFile(const std::optional<ListedEntry>& entry, bool fresh,
+                                 const Url& url) {
+    Found found;
+    if (entry && fresh) found.promise = PromiseOf(*entry, url);
+    auto opened = engine.OpenCached(url);
+    if (opened && *opened) found.object = std::move(**opened);
+    if (!found.object && !found.promise) return std::nullopt;
+    CompleteFile(found, entry, url);
+    return found;
+  }
+
+  void CompleteFile(Found& found, const std::optional<ListedEntry>& entry, const Url& url) {
+    found.kind = EntryKind::kFile;
+    found.url = url;
+    if (found.object) {
+      const int64_t modified = found.object->facts().meta.last_modified;
+      if (modified >= 0) found.mtime = modified;
+      if (found.promise && found.promise->size != found.object->size()) {
+        Distrust(url, found.promise->size, found.object->size());
+        found.promise.reset();
+      }
+    }
+    if (!found.mtime && entry) found.mtime = entry->mtime;
+  }
 };
 
 // One lookup on its way; kept alive by the completion it waits for.
 class HttpNamespace::LookupOp : public std::enable_shared_from_this<LookupOp> {
  public:
-  LookupOp(std::shared_ptr<State> state, DirRef dir, std::string_view name, TimePoint deadline,
-           LookupDone done)
+  // `opening`: a promise of the listing is not enough.
+  LookupOp(std::shared_ptr<State> state, DirRef dir, std::string_view name, bool opening,
+           TimePoint deadline, LookupDone done)
       : state_(std::move(state)),
         dir_(std::move(dir)),
         name_(name),
+        opening_(opening),
         deadline_(deadline),
         done_(std::move(done)) {}
 
@@ -122,7 +170,7 @@ class HttpNamespace::LookupOp : public std::enable_shared_from_this<LookupOp> {
     auto resolved = state_->Resolve(dir_, name_);
     if (!resolved) {
       // Only a listing can tell what such a name stands for.
-      if (IsDigestedName(name_) && IsDirKey(dir_.key) && !relisted_) return Relist();
+      if (IsDigestedName(name_) && state_->space.IsKey(dir_.key) && !relisted_) return Relist();
       return Finish(std::move(resolved).error());
     }
     resolved_ = std::move(*resolved);
@@ -136,6 +184,11 @@ class HttpNamespace::LookupOp : public std::enable_shared_from_this<LookupOp> {
     }
     if (!resolved_.entry && IsAskedByHabit(name_)) {
       return Finish(MakeError(Code::kNotFound, "not asked for, as no listing has it"));
+    }
+    url_ = state_->UrlOf(dir_.key, resolved_.rest);
+    if (!opening_ && resolved_.entry && resolved_.entry->size) {
+      auto known = state_->KnownFile(resolved_.entry, resolved_.fresh, url_);
+      if (known) return Finish(std::move(*known));
     }
     Open();
   }
@@ -151,7 +204,6 @@ class HttpNamespace::LookupOp : public std::enable_shared_from_this<LookupOp> {
   }
 
   void Open() {
-    url_ = state_->UrlOf(dir_.key, resolved_.rest);
     state_->engine.Open(
         url_, state_->OpenOptionsUntil(deadline_),
         [self = shared_from_this()](Opened opened) { self->OnOpened(std::move(opened)); });
@@ -172,7 +224,7 @@ class HttpNamespace::LookupOp : public std::enable_shared_from_this<LookupOp> {
       return TryAsDirectory();
     }
     if (!MeansUnreachable(error)) return Finish(error);
-    if (error.code != Code::kDeadlineExceeded) state_->listings.NoteUnreachable();
+    if (error.code != Code::kDeadlineExceeded) state_->listings.NoteUnreachable(dir_.key);
     if (state_->listings.WasDirectory(child_)) return FinishAsDirectory();
     Finish(error);
   }
@@ -191,12 +243,11 @@ class HttpNamespace::LookupOp : public std::enable_shared_from_this<LookupOp> {
 
   void FinishAsFile(std::shared_ptr<Object> object) {
     Found found;
-    found.kind = EntryKind::kFile;
-    found.url = std::move(url_);
-    const int64_t modified = object->facts().meta.last_modified;
-    if (modified >= 0) found.mtime = modified;
-    if (!found.mtime && resolved_.entry) found.mtime = resolved_.entry->mtime;
+    if (resolved_.entry && resolved_.fresh) {
+      found.promise = state_->PromiseOf(*resolved_.entry, url_);
+    }
     found.object = std::move(object);
+    state_->CompleteFile(found, resolved_.entry, url_);
     Finish(std::move(found));
   }
 
@@ -217,79 +268,13 @@ class HttpNamespace::LookupOp : public std::enable_shared_from_this<LookupOp> {
   const std::shared_ptr<State> state_;
   const DirRef dir_;
   const std::string name_;
+  const bool opening_;
   const TimePoint deadline_;
   LookupDone done_;
   Resolved resolved_;
   std::string child_;  // the key it has if it is a directory
   Url url_;            // the one it has if it is a file
   bool relisted_ = false;
-};
-
-// Opens the files of one listing, some at a time. What comes of it the engine keeps.
-class HttpNamespace::ProbeRun : public std::enable_shared_from_this<ProbeRun> {
- public:
-  ProbeRun(std::shared_ptr<State> state, std::string dir, std::shared_ptr<const DirListing> listing)
-      : state_(std::move(state)), dir_(std::move(dir)), listing_(std::move(listing)) {}
-  ~ProbeRun() { state_->probe_runs.fetch_sub(1, std::memory_order_relaxed); }
-
-  // Starts what may be started. A completion on this stack finds it running and leaves the rest to
-  // it.
-  void Pump() {
-    {
-      core::MutexLock lock(mu_);
-      if (pumping_) return;
-      pumping_ = true;
-    }
-    while (const ListedEntry* const entry = TakeNext()) {
-      const Url url = state_->UrlOf(dir_, listing_->SegmentOf(*entry));
-      if (state_->engine.OpenCached(url)) {
-        Done(true);
-        continue;
-      }
-      const TimePoint deadline = state_->engine.scheduler().clock().Now() + kProbeTimeout;
-      state_->engine.Open(url, state_->OpenOptionsUntil(deadline),
-                          [self = shared_from_this()](const Opened& opened) {
-                            self->Done(opened || !MeansUnreachable(opened.error()));
-                            self->Pump();
-                          });
-    }
-  }
-
- private:
-  // Null, and no longer pumping, when enough are under way or there is nothing left.
-  const ListedEntry* TakeNext() {
-    core::MutexLock lock(mu_);
-    const auto& entries = listing_->shown()->entries;
-    const bool over =
-        state_->stopped.load(std::memory_order_relaxed) || failures_in_row_ >= kProbeFailuresInRow;
-    while (!over && active_ < kProbesAtOnce && next_ < entries.size() &&
-           taken_ < kProbesPerListing) {
-      const ListedEntry& entry = entries[next_++];
-      if (entry.kind != EntryKind::kFile) continue;
-      ++taken_;
-      ++active_;
-      return &entry;
-    }
-    pumping_ = false;
-    return nullptr;
-  }
-
-  void Done(bool reached) {
-    core::MutexLock lock(mu_);
-    --active_;
-    failures_in_row_ = reached ? 0 : failures_in_row_ + 1;
-  }
-
-  const std::shared_ptr<State> state_;
-  const std::string dir_;
-  const std::shared_ptr<const DirListing> listing_;
-
-  core::Mutex mu_;  // leaf
-  bool pumping_ GUARDED_BY(mu_) = false;
-  size_t next_ GUARDED_BY(mu_) = 0;
-  size_t taken_ GUARDED_BY(mu_) = 0;
-  size_t active_ GUARDED_BY(mu_) = 0;
-  size_t failures_in_row_ GUARDED_BY(mu_) = 0;
 };
 
 Result<std::unique_ptr<HttpNamespace>> HttpNamespace::Create(HttpNamespaceOptions options,
@@ -312,11 +297,31 @@ HttpNamespace::~HttpNamespace() { Stop(); }
 
 void HttpNamespace::Lookup(const DirRef& dir, std::string_view name, TimePoint deadline,
                            LookupDone done) {
-  std::make_shared<LookupOp>(state_, dir, name, deadline, std::move(done))->Begin();
+  std::make_shared<LookupOp>(state_, dir, name, false, deadline, std::move(done))->Begin();
+}
+
+void HttpNamespace::Open(const DirRef& dir, std::string_view name, TimePoint deadline,
+                         LookupDone done) {
+  std::make_shared<LookupOp>(state_, dir, name, true, deadline, std::move(done))->Begin();
+}
+
+std::optional<Found> HttpNamespace::Known(const DirRef& dir, const ListedEntry& entry) {
+  const auto resolved = state_->Resolve(dir, entry.name);
+  if (!resolved) return std::nullopt;
+  if (entry.kind == EntryKind::kFile) {
+    return state_->KnownFile(resolved->entry, resolved->fresh,
+                             state_->UrlOf(dir.key, resolved->rest));
+  }
+  if (!resolved->fresh || !resolved->entry) return std::nullopt;
+  Found found;
+  found.kind = EntryKind::kDirectory;
+  found.dir.key = dir.key + resolved->rest + "/";
+  found.mtime = entry.mtime;
+  return found;
 }
 
 void HttpNamespace::List(const DirRef& dir, TimePoint deadline, ListDone done) {
-  if (!IsDirKey(dir.key)) return done(NotADirectory(dir.key));
+  if (!state_->space.IsKey(dir.key)) return done(NotADirectory(dir.key));
   state_->listings.Get(
       dir.key, deadline,
       [state = state_, key = dir.key, done = std::move(done)](Result<GotDir> got) mutable {
@@ -329,30 +334,34 @@ void HttpNamespace::List(const DirRef& dir, TimePoint deadline, ListDone done) {
       });
 }
 
-std::optional<Url> HttpNamespace::RootUrl() const { return state_->options.root; }
+std::optional<Url> HttpNamespace::RootUrl() const {
+  return state_->options.any ? std::nullopt : std::optional(state_->options.root);
+}
 
 ListingReport HttpNamespace::ExplainListing(const DirRef& dir) const {
   return state_->listings.Explain(dir.key);
 }
 
 std::optional<DirRef> HttpNamespace::DirOfUrl(const Url& url) const {
-  const std::string root = state_->listings.UrlOf("").ToString();
-  Url plain = url;
-  plain.userinfo.clear();
-  const std::string text = plain.ToString();
-  if (!text.starts_with(root)) return std::nullopt;
-  DirRef dir{text.substr(root.size())};
-  return IsDirKey(dir.key) ? std::optional(std::move(dir)) : std::nullopt;
+  auto key = state_->space.KeyOf(url);
+  return key ? std::optional(DirRef{std::move(*key)}) : std::nullopt;
 }
 
+// Files whose size the listing states need no probe: a lookup costs nothing.
 void HttpNamespace::ProbeAhead(const DirRef& dir) {
-  if (state_->stopped || state_->probe_runs.load(std::memory_order_relaxed) >= kProbeRunsAtOnce) {
-    return;
-  }
-  auto listing = state_->listings.TakeForProbing(dir.key);
+  if (!state_->probes.HasRoom()) return;
+  const auto listing = state_->listings.TakeForProbing(dir.key);
   if (listing == nullptr) return;
-  state_->probe_runs.fetch_add(1, std::memory_order_relaxed);
-  std::make_shared<ProbeRun>(state_, dir.key, std::move(listing))->Pump();
+  state_->probes.Start(
+      listing->size(),
+      [state = state_, listing, dir = dir.key](size_t i) -> std::optional<ProbeTarget> {
+        const ListedEntry& entry = listing->shown()->entries[i];
+        if (entry.kind != EntryKind::kFile) return std::nullopt;
+        ProbeTarget target;
+        target.url = state->UrlOf(dir, listing->SegmentOf(entry));
+        if (state->PromiseOf(entry, target.url)) return std::nullopt;
+        return target;
+      });
 }
 
 Result<Url> HttpNamespace::UrlOf(const DirRef& dir, std::string_view name) const {
@@ -369,7 +378,7 @@ Result<DirRef> HttpNamespace::DirOf(const DirRef& dir, std::string_view name) co
 }
 
 void HttpNamespace::Stop() {
-  state_->stopped = true;
+  state_->probes.Stop();
   state_->listings.Stop();
 }
 

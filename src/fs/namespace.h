@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/base/result.h"
@@ -46,12 +47,21 @@ struct Listing {
   bool complete = true;              // false: cut at the limit, or the origin has no listing here
 };
 
-// What a looked-up name is. A file carries its current version.
+// What a listing or a catalogue states of a file, so that its origin need not be asked until it is
+// opened. Equal tags: nothing has been stated anew since.
+struct Promise {
+  uint64_t size = 0;  // bytes
+  std::string tag;
+  bool operator==(const Promise&) const = default;
+};
+
+// What a looked-up name is. A file carries its current version, or what is promised of it, or both.
 struct Found {
   EntryKind kind = EntryKind::kFile;
   DirRef dir;                            // directories
   std::optional<core::Url> url;          // of the file, or of the directory where it has one
   std::shared_ptr<core::Object> object;  // files
+  std::optional<Promise> promise;        // files; of the object's size, where there is an object
   std::optional<int64_t> mtime;
 };
 
@@ -72,16 +82,26 @@ class Namespace {
   // kNotFound: there is no such name (the caller may remember that for a second).
   virtual void Lookup(const DirRef& dir, std::string_view name, core::TimePoint deadline,
                       LookupDone done) = 0;
+  // As Lookup of a file that is about to be read: it is found with its current version, never a
+  // promise alone.
+  virtual void Open(const DirRef& dir, std::string_view name, core::TimePoint deadline,
+                    LookupDone done) {
+    Lookup(dir, name, deadline, std::move(done));
+  }
   virtual void List(const DirRef& dir, core::TimePoint deadline, ListDone done) = 0;
   // Somebody looks at the entries of a directory just listed (`ls -l`): probe its files ahead, in
   // parallel, bounded. Returns at once.
   virtual void ProbeAhead(const DirRef& dir) = 0;
+  // What is known of an entry of the directory's listing without asking anybody.
+  virtual std::optional<Found> Known(const DirRef&, const ListedEntry&) { return std::nullopt; }
   // The URL that a name of a directory means, without asking anybody; files and directories alike.
   virtual core::Result<core::Url> UrlOf(const DirRef& dir, std::string_view name) const = 0;
   // The directory that a name means if it is one, without asking anybody (for `explain`).
   // kUnsupported where only an answer could tell.
   virtual core::Result<DirRef> DirOf(const DirRef& dir, std::string_view name) const = 0;
 
+  // The digest that is stated for the name, as in core::OpenOptions; empty: none.
+  virtual std::string DigestOf(const DirRef&, std::string_view) const { return {}; }
   // The root directory's URL, where it has one.
   virtual std::optional<core::Url> RootUrl() const { return std::nullopt; }
   // The directory of this mount that the URL means; nullopt for all other URLs.

@@ -13,10 +13,11 @@ constexpr core::Duration kLookWindow = std::chrono::seconds(30);
 constexpr uint32_t kLooksThatAreAWalk = 2;
 
 // Tags: of a directory its reference, of a versioned object its key, of another one its address,
-// which nobody else can have while a node keeps the object.
+// which nobody else can have while a node keeps the object; of what is only promised the promise.
 constexpr char kDirectoryMark = 'd';
 constexpr char kVersionMark = 'v';
 constexpr char kInstanceMark = 'i';
+constexpr char kPromiseMark = 'p';
 
 uint64_t InodeCandidate(uint64_t parent_ino, std::string_view name, uint64_t salt) {
   std::string text(reinterpret_cast<const char*>(&parent_ino), sizeof parent_ino);
@@ -34,11 +35,36 @@ bool IsName(const Node& node, uint64_t parent_ino, std::string_view name) {
   return facts.parent != nullptr && facts.parent->facts().ino == parent_ino && facts.name == name;
 }
 
+std::string PromiseTag(const Promise& promise) {
+  return kPromiseMark +
+         std::string(reinterpret_cast<const char*>(&promise.size), sizeof promise.size) +
+         promise.tag;
+}
+
 }  // namespace
+
+std::string Node::version_tag() const {
+  if (facts_.tag.front() != kPromiseMark) return facts_.tag;
+  core::MutexLock lock(mu_);
+  return bound_;
+}
+
+bool Node::Bind(const std::string& version_tag, uint64_t size) {
+  if (facts_.tag.front() != kPromiseMark) return facts_.tag == version_tag;
+  if (facts_.size != size) return false;
+  core::MutexLock lock(mu_);
+  if (bound_.empty()) bound_ = version_tag;
+  return bound_ == version_tag;
+}
 
 std::shared_ptr<core::Object> Node::object() const {
   core::MutexLock lock(mu_);
   return object_;
+}
+
+bool Node::HasRefusedBytes() const {
+  core::MutexLock lock(mu_);
+  return object_ != nullptr && object_->refused();
 }
 
 core::TimePoint Node::fresh_until() const {
@@ -101,25 +127,48 @@ std::shared_ptr<Node> NodeTable::Get(NodeId id) const {
   return found == nodes_.end() ? nullptr : found->second.node;
 }
 
+// A version is found under its own tag or, where it came by a promise, under that one's, which it
+// may bind. A promise alone means the node it was made for, whatever has become of it: an open
+// finds out whether that is still the current version.
+const std::shared_ptr<Node>* NodeTable::FindLocked(NodeId parent, std::string_view name,
+                                                   const NodeInit& init) const {
+  const auto find = [&](const std::string& tag) -> const std::shared_ptr<Node>* {
+    const auto found = by_key_.find(Key{parent, name, tag});
+    if (found == by_key_.end()) return nullptr;
+    const auto& node = nodes_.at(found->second).node;
+    return node->HasRefusedBytes() ? nullptr : &node;
+  };
+  if (!init.promise) {
+    return find(init.object ? VersionTag(*init.object) : kDirectoryMark + init.dir.key);
+  }
+  if (!init.object) return find(PromiseTag(*init.promise));
+  const std::string version = VersionTag(*init.object);
+  if (const auto* const node = find(version)) return node;
+  const auto* const node = find(PromiseTag(*init.promise));
+  return node != nullptr && (*node)->Bind(version, init.object->size()) ? node : nullptr;
+}
+
 core::Result<std::shared_ptr<Node>> NodeTable::Remember(const std::shared_ptr<Node>& parent,
                                                         std::string_view name, NodeInit init) {
   Node::Facts facts;
   facts.parent = parent;
   facts.name = name;
   facts.kind = init.kind;
-  facts.tag = init.object ? VersionTag(*init.object) : kDirectoryMark + init.dir.key;
-  facts.size = init.object ? init.object->size() : 0;
+  facts.tag = init.object    ? VersionTag(*init.object)
+              : init.promise ? PromiseTag(*init.promise)
+                             : kDirectoryMark + init.dir.key;
+  facts.size = init.object ? init.object->size() : init.promise ? init.promise->size : 0;
   facts.mtime = init.mtime;
-  facts.dir = std::move(init.dir);
+  facts.dir = init.dir;
 
   std::shared_ptr<core::Object> replaced, let_go;  // outside the lock
   core::MutexLock lock(mu_);
-  const auto found = by_key_.find(Key{parent->facts().id, name, facts.tag});
-  if (found != by_key_.end()) {
-    Known& known = nodes_.at(found->second);
+  if (const auto* const found = FindLocked(parent->facts().id, name, init)) {
+    const NodeId id = (*found)->facts().id;
+    Known& known = nodes_.at(id);
     ++known.lookups;
     if (init.object) {
-      if (!known.node->object()) let_go = HoldObject(found->second);
+      if (!known.node->object()) let_go = HoldObject(id);
       replaced = known.node->Refresh(std::move(init.object), init.fresh_until);
     }
     return known.node;
@@ -132,6 +181,7 @@ core::Result<std::shared_ptr<Node>> NodeTable::Remember(const std::shared_ptr<No
   facts.ino = InodeLocked(parent->facts().ino, name);
   auto node = std::make_shared<Node>(std::move(facts));
   const auto& kept = node->facts();
+  by_key_.erase(Key{parent->facts().id, kept.name, kept.tag});  // of refused bytes, if it is there
   by_key_.emplace(Key{parent->facts().id, kept.name, kept.tag}, kept.id);
   by_ino_.emplace(kept.ino, node.get());
   nodes_.emplace(kept.id, Known{node, 1});
@@ -142,21 +192,24 @@ core::Result<std::shared_ptr<Node>> NodeTable::Remember(const std::shared_ptr<No
   return node;
 }
 
-void NodeTable::Refresh(const Node& node, std::shared_ptr<core::Object> object,
+bool NodeTable::Refresh(const Node& node, std::shared_ptr<core::Object> object,
                         core::TimePoint fresh_until) {
   std::shared_ptr<core::Object> replaced, let_go;  // outside the lock
+  const std::string version = VersionTag(*object);
   core::MutexLock lock(mu_);
   const NodeId id = node.facts().id;
   const auto found = nodes_.find(id);
-  if (found == nodes_.end()) return;
+  if (found == nodes_.end()) return node.version_tag() == version;
   Node& known = *found->second.node;
+  if (known.HasRefusedBytes() || !known.Bind(version, object->size())) return false;
   if (!known.object()) let_go = HoldObject(id);
   replaced = known.Refresh(std::move(object), fresh_until);
+  return true;
 }
 
 // A node without a version of its own keeps its object: its tag is the object's address.
 std::shared_ptr<core::Object> NodeTable::HoldObject(NodeId id) {
-  if (nodes_.at(id).node->facts().tag.front() == kInstanceMark) return nullptr;
+  if (nodes_.at(id).node->version_tag().front() == kInstanceMark) return nullptr;
   holding_objects_.push_back(id);
   if (holding_objects_.size() <= limits_.objects) return nullptr;
   const auto oldest = nodes_.find(holding_objects_.front());
@@ -164,16 +217,17 @@ std::shared_ptr<core::Object> NodeTable::HoldObject(NodeId id) {
   return oldest == nodes_.end() ? nullptr : oldest->second.node->Refresh(nullptr, {});
 }
 
-void NodeTable::Forget(NodeId id, uint64_t lookups) {
+bool NodeTable::Forget(NodeId id, uint64_t lookups) {
   std::shared_ptr<Node> dropped;  // with its object and its parents, outside the lock
   core::MutexLock lock(mu_);
   const auto found = nodes_.find(id);
-  if (found == nodes_.end() || id == kRootNode) return;
+  if (found == nodes_.end() || id == kRootNode) return false;
   Known& known = found->second;
   known.lookups -= std::min(lookups, known.lookups);
-  if (known.lookups > 0) return;
+  if (known.lookups > 0) return false;
   const auto& facts = known.node->facts();
-  by_key_.erase(Key{facts.parent->facts().id, facts.name, facts.tag});
+  const auto by_key = by_key_.find(Key{facts.parent->facts().id, facts.name, facts.tag});
+  if (by_key != by_key_.end() && by_key->second == id) by_key_.erase(by_key);
   const auto [first, last] = by_ino_.equal_range(facts.ino);
   for (auto it = first; it != last; ++it) {
     if (it->second != known.node.get()) continue;
@@ -182,6 +236,7 @@ void NodeTable::Forget(NodeId id, uint64_t lookups) {
   }
   dropped = std::move(known.node);
   nodes_.erase(found);
+  return true;
 }
 
 // The hash of the path, one name at a time. Two live names with one hash: the later one gets a

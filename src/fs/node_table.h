@@ -1,5 +1,7 @@
 // NodeTable: what the kernel's node IDs stand for. A node per name and version: another version of
-// a name is another node, so that the page cache never mixes them. IDs are numbers, counted up and
+// a name is another node, so that the page cache never mixes them. A file that nobody has asked the
+// origin about is a node of what is promised of it, until its first open binds it to the version
+// that it has from then on. IDs are numbers, counted up and
 // never used twice. st_ino belongs to the name and is the same after a remount. Thread-safe; no
 // I/O.
 #pragma once
@@ -7,6 +9,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -31,7 +34,7 @@ class Node {
     std::string name;
     EntryKind kind = EntryKind::kDirectory;
     DirRef dir;       // directories
-    std::string tag;  // files: which version (VersionTag)
+    std::string tag;  // files: which version (VersionTag), or which promise
     uint64_t ino = 0;
     uint64_t size = 0;  // bytes
     int64_t mtime = 0;  // seconds since the epoch
@@ -41,10 +44,14 @@ class Node {
   const Facts& facts() const { return facts_; }
   bool is_dir() const { return facts_.kind == EntryKind::kDirectory; }
 
+  // Files: which version it stands for; empty for a promise that no open has bound yet.
+  std::string version_tag() const EXCLUDES(mu_);
   // Files: the version as the engine has it, or null where it has been let go; and until when it
   // may be opened without asking for the current version.
   std::shared_ptr<core::Object> object() const EXCLUDES(mu_);
   core::TimePoint fresh_until() const EXCLUDES(mu_);
+  // Files: what was read of it, and is perhaps cached by the kernel, was not what its digest names.
+  bool HasRefusedBytes() const EXCLUDES(mu_);
 
   // Directories: true for the second look at one of its names since the listing was shown (once a
   // listing, and only within half a minute of it): somebody walks over the entries.
@@ -58,8 +65,12 @@ class Node {
   [[nodiscard]] std::shared_ptr<core::Object> Refresh(std::shared_ptr<core::Object> object,
                                                       core::TimePoint fresh_until) EXCLUDES(mu_);
 
+  // False where it stands for another version already.
+  bool Bind(const std::string& version_tag, uint64_t size) EXCLUDES(mu_);
+
   const Facts facts_;
-  mutable core::Mutex mu_;  // leaf
+  mutable core::Mutex mu_;             // leaf
+  std::string bound_ GUARDED_BY(mu_);  // of a promise: the version, once it has one
   std::shared_ptr<core::Object> object_ GUARDED_BY(mu_);
   core::TimePoint fresh_until_ GUARDED_BY(mu_){};
   core::TimePoint listed_at_ GUARDED_BY(mu_){};
@@ -74,7 +85,8 @@ std::string VersionTag(const core::Object& object);
 struct NodeInit {
   EntryKind kind = EntryKind::kFile;
   DirRef dir;
-  std::shared_ptr<core::Object> object;
+  std::shared_ptr<core::Object> object;  // files: this, or a promise, or both
+  std::optional<Promise> promise;
   int64_t mtime = 0;
   core::TimePoint fresh_until{};
 };
@@ -95,11 +107,13 @@ class NodeTable {
   // kBusy when the table is full.
   core::Result<std::shared_ptr<Node>> Remember(const std::shared_ptr<Node>& parent,
                                                std::string_view name, NodeInit init) EXCLUDES(mu_);
-  // The node's version as the engine has it now. Nothing happens to a node that is forgotten.
-  void Refresh(const Node& node, std::shared_ptr<core::Object> object, core::TimePoint fresh_until)
+  // The node's version as the engine has it now; binds a promise that is unbound. False, and
+  // nothing happens, where the node stands for another version. Nothing happens to a node that is
+  // forgotten.
+  bool Refresh(const Node& node, std::shared_ptr<core::Object> object, core::TimePoint fresh_until)
       EXCLUDES(mu_);
-  // Takes back `lookups` of the kernel's; at zero the node goes. The root stays.
-  void Forget(NodeId id, uint64_t lookups) EXCLUDES(mu_);
+  // Takes back `lookups` of the kernel's; at zero the node goes: true. The root stays.
+  bool Forget(NodeId id, uint64_t lookups) EXCLUDES(mu_);
 
   // The st_ino that the name has, or would have.
   uint64_t InodeOf(const Node& parent, std::string_view name) const EXCLUDES(mu_);
@@ -121,6 +135,8 @@ class NodeTable {
     size_t operator()(const Key& key) const;
   };
 
+  const std::shared_ptr<Node>* FindLocked(NodeId parent, std::string_view name,
+                                          const NodeInit& init) const REQUIRES(mu_);
   uint64_t InodeLocked(uint64_t parent_ino, std::string_view name) const REQUIRES(mu_);
   // Counts the node among those that hold an object; returns the object of the one that let go.
   std::shared_ptr<core::Object> HoldObject(NodeId id) REQUIRES(mu_);

@@ -11,7 +11,7 @@ class DirListingsTest : public HttpNamespaceTest {
  protected:
   void Make(size_t memory_bytes) {
     DirListingsOptions options;
-    options.root = core::ParseUrl("http://h/d/").value();
+    options.space = UrlSpace::Below(core::ParseUrl("http://h/d/").value());
     options.authorization = "Basic abc";
     options.memory_bytes = memory_bytes;
     listings_ = std::make_unique<DirListings>(std::move(options), engine_, scheduler_, random_);

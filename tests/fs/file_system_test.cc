@@ -244,12 +244,12 @@ TEST_F(FileSystemTest, AFreshNodeOpensWithoutAsking) {
   tree_->AddFile("/a", {.size = 10});
   const NodeId node = Lookup("a").node;
   Open(node);
-  EXPECT_EQ(tree_->lookup_count, 1);
+  EXPECT_EQ(tree_->open_count, 0);
   scheduler_.Advance(seconds(61));
   Open(node);
-  EXPECT_EQ(tree_->lookup_count, 2) << "its time is up";
+  EXPECT_EQ(tree_->open_count, 1) << "its time is up";
   Open(node);
-  EXPECT_EQ(tree_->lookup_count, 2);
+  EXPECT_EQ(tree_->open_count, 1);
 }
 
 TEST_F(FileSystemTest, AnotherVersionIsAnotherNode) {
@@ -272,6 +272,54 @@ TEST_F(FileSystemTest, AVersionNobodyHasNoticedYetIsStaleOnceItsTimeIsUp) {
   scheduler_.Advance(seconds(61));
   tree_->AddFile("/a", {.size = 10, .version = "", .volatile_version = true});
   EXPECT_EQ(OpenError(node), Code::kStale);
+}
+
+TEST_F(FileSystemTest, APromisedFileIsAskedForWhenItIsOpened) {
+  tree_->AddPromised("/a", {.size = 10, .seed = 1}, {10, "t"});
+  const Entry entry = Lookup("a");
+  EXPECT_EQ(entry.attr.size, 10u);
+  EXPECT_EQ(entry.attr.mtime, 5);
+  EXPECT_EQ(tree_->open_count, 0);
+  EXPECT_EQ(*fs_->GetXattr(entry.node, "user.dartfs.size"), "10");
+  EXPECT_EQ(*fs_->GetXattr(entry.node, "user.dartfs.version"), std::nullopt);
+  EXPECT_EQ(Read(Open(entry.node), 0, 100), Pattern(1, 0, 10));
+  EXPECT_EQ(*fs_->GetXattr(entry.node, "user.dartfs.version"), "e:\"1\"");
+  Open(entry.node);
+  EXPECT_EQ(tree_->open_count, 1) << "fresh";
+  EXPECT_EQ(Lookup("a").node, entry.node);  // the pages stay
+  tree_->ForgetPromise("/a");
+}
+
+TEST_F(FileSystemTest, AWrongPromiseIsNeverRead) {
+  for (const uint64_t size : {uint64_t{9}, uint64_t{11}}) {
+    const std::string name = "a" + std::to_string(size);
+    tree_->AddPromised("/" + name, {.size = 10, .seed = 1}, {size, "t"});
+    const Entry entry = Lookup(name);
+    EXPECT_EQ(entry.attr.size, size);
+    EXPECT_EQ(OpenError(entry.node), Code::kStale);
+    tree_->ForgetPromise("/" + name);  // the namespace has learned
+    const Entry right = Lookup(name);
+    EXPECT_EQ(right.attr.size, 10u);
+    EXPECT_EQ(right.attr.ino, entry.attr.ino);
+    EXPECT_NE(right.node, entry.node);
+    EXPECT_EQ(Read(Open(right.node), 0, 100), Pattern(1, 0, 10));
+    EXPECT_EQ(OpenError(entry.node), Code::kStale);
+  }
+}
+
+TEST_F(FileSystemTest, APromiseOnceOpenedIsThatVersionForGood) {
+  tree_->AddPromised("/a", {.size = 10, .seed = 1, .version = "e:1"}, {10, "t"});
+  const Entry old = Lookup("a");
+  const HandleId handle = Open(old.node);
+  tree_->AddPromised("/a", {.size = 10, .seed = 2, .version = "e:2"}, {10, "t"});
+  EXPECT_EQ(OpenError(old.node), Code::kStale);
+  scheduler_.Advance(seconds(61));
+  EXPECT_EQ(OpenError(old.node), Code::kStale);
+  tree_->ForgetPromise("/a");
+  const Entry fresh = Lookup("a");
+  EXPECT_NE(fresh.node, old.node);
+  EXPECT_EQ(Read(Open(fresh.node), 0, 100), Pattern(2, 0, 10));
+  EXPECT_EQ(Read(handle, 0, 100), Pattern(1, 0, 10));
 }
 
 TEST_F(FileSystemTest, OpenOfADirectoryOrAnUnknownNode) {

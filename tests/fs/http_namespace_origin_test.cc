@@ -86,6 +86,11 @@ class HttpNamespaceOriginTest : public core::EngineTest {
                    [&](Result<Found> r) { promise.set_value(std::move(r)); });
     return promise.get_future().get();
   }
+  Result<Found> Open(const std::string& name) {
+    std::promise<Result<Found>> promise;
+    names_->Open({}, name, Deadline(20), [&](Result<Found> r) { promise.set_value(std::move(r)); });
+    return promise.get_future().get();
+  }
   std::set<std::string> Names(const DirRef& dir = {}) {
     const auto listing = List(dir);
     std::set<std::string> names;
@@ -126,7 +131,9 @@ TEST_F(HttpNamespaceOriginTest, EveryIndexShowsAndFindsOddNames) {
       const auto found = Lookup(name);
       ASSERT_TRUE(found) << name << found.error().ToString();
       ASSERT_EQ(found->kind, EntryKind::kFile) << name;
-      EXPECT_EQ(found->object->size(), std::string("bytes of " + name).size()) << name;
+      const auto opened = Open(name);
+      ASSERT_TRUE(opened) << name << opened.error().ToString();
+      EXPECT_EQ(opened->object->size(), std::string("bytes of " + name).size()) << name;
     }
     const auto sub = Lookup("sub dir");
     ASSERT_TRUE(sub);

@@ -507,6 +507,73 @@ TEST_F(HttpNamespaceTest, ManyDirectoriesWithoutAListingDoNotFloodTheLog) {
   EXPECT_EQ(logged.Count("not logged for a minute"), 1U);
 }
 
+class ExactSizesTest : public HttpNamespaceTest {
+ protected:
+  // The listing says ten bytes and a time.
+  void ListExactly() {
+    auto listing = List();
+    Answer("http://h/d/", 200, {{"Content-Type", "application/json"}},
+           R"([{"name":"a","type":"file","size":10,"mtime":"Tue, 02 Jan 2024 03:04:05 GMT"},)"
+           R"({"name":"sub","type":"directory"}])");
+    ASSERT_TRUE(listing.done() && *listing);
+  }
+  Pending<Found> Open(const std::string& name) {
+    Pending<Found> pending;
+    names_->Open({}, name, In(seconds(30)),
+                 [result = pending.result](Result<Found> found) { *result = std::move(found); });
+    scheduler_.RunReady();
+    return pending;
+  }
+  const std::string url_ = "http://h/d/a";
+};
+
+TEST_F(ExactSizesTest, ALookupCostsNoRequestUntilTheListingIsOld) {
+  ListExactly();
+  engine_.AddFile(url_, {.size = 10});
+  auto found = Lookup("a");
+  EXPECT_EQ((*found)->object, nullptr);
+  EXPECT_EQ((*found)->promise->size, 10U);
+  EXPECT_EQ((*found)->mtime, 1704164645);
+  EXPECT_EQ((*found)->url->ToString(), url_);
+  EXPECT_EQ(engine_.opens(), 0U);
+  auto opened = Open("a");
+  EXPECT_EQ((*opened)->object->size(), 10U);
+  EXPECT_EQ((*opened)->promise, (*found)->promise);
+  scheduler_.Advance(seconds(120));
+  EXPECT_NE((*Lookup("a"))->object, nullptr);
+  EXPECT_FALSE((*Lookup("a"))->promise);
+}
+
+TEST_F(ExactSizesTest, TheOriginsWordWins) {
+  Logged logged;
+  ListExactly();
+  engine_.AddFile(url_, {.size = 11});
+  EXPECT_EQ((*Lookup("a"))->promise->size, 10U);
+  EXPECT_FALSE((*Open("a"))->promise);
+  auto again = Lookup("a");
+  EXPECT_EQ((*again)->object->size(), 11U);
+  EXPECT_FALSE((*again)->promise);
+  ASSERT_TRUE(*Open("a"));
+  EXPECT_EQ(logged.Count("listed with 10 bytes, but the origin serves 11"), 1U);
+}
+
+TEST_F(ExactSizesTest, NothingIsProbedAhead) {
+  ListExactly();
+  names_->ProbeAhead({});
+  EXPECT_EQ(engine_.opens(), 0U);
+}
+
+TEST_F(ExactSizesTest, EntriesOfAListingAreKnown) {
+  ListExactly();
+  const auto listing = *List();
+  ASSERT_EQ((*listing)->entries.size(), 2U);
+  EXPECT_EQ(names_->Known({}, (*listing)->entries[0])->promise->size, 10U);
+  const auto sub = names_->Known({}, (*listing)->entries[1]);
+  EXPECT_EQ(sub->kind, EntryKind::kDirectory);
+  EXPECT_EQ(sub->dir.key, "sub/");
+  EXPECT_EQ(engine_.opens(), 0U);
+}
+
 TEST_F(HttpNamespaceTest, UrlsOfDirectories) {
   const std::pair<const char*, std::optional<std::string>> rows[] = {
       {"http://h/d/", ""},         {"http://u:p@h/d/a/", "a/"},   {"http://h/d/a", std::nullopt},

@@ -205,8 +205,8 @@ class MemoryEngine final : public core::Engine {
     if (object) return done(std::move(object));
     done(core::MakeError(core::Code::kNotFound, "no such file"));
   }
-  std::optional<core::Result<std::shared_ptr<core::Object>>> OpenCached(
-      const core::Url& url, std::string_view) override {
+  std::optional<core::Result<std::shared_ptr<core::Object>>> OpenCached(const core::Url& url,
+                                                                        std::string_view) override {
     std::lock_guard lock(mu_);
     const auto found = known_.find(url.ToString());
     if (found == known_.end() || !found->second.opened) return std::nullopt;
@@ -317,6 +317,17 @@ class MemoryNamespace final : public Namespace {
     const size_t slash = path.rfind('/');
     AddEntry(path.substr(0, slash + 1), path.substr(slash + 1), EntryKind::kFile);
   }
+  // Looked up, the file is only promised, with that size; opened, it is what AddFile says.
+  void AddPromised(const std::string& path, const MemoryFile& file, Promise promise) {
+    AddFile(path, file);
+    std::lock_guard lock(mu_);
+    promises_[path] = std::move(promise);
+  }
+  // From now on a lookup finds the current version, as after an open.
+  void ForgetPromise(const std::string& path) {
+    std::lock_guard lock(mu_);
+    promises_.erase(path);
+  }
   // Listed, but not to be found when looked up.
   void AddListedName(const std::string& dir, const std::string& name) {
     std::lock_guard lock(mu_);
@@ -336,8 +347,14 @@ class MemoryNamespace final : public Namespace {
     lookups.Pass(
         [this, path = dir.key + std::string(name), done = std::move(done)](bool passed) mutable {
           if (!passed) return done(core::MakeError(core::Code::kCancelled, "cancelled"));
-          done(Find(path));
+          done(Find(path, true));
         });
+  }
+  void Open(const DirRef& dir, std::string_view name, core::TimePoint deadline,
+            LookupDone done) override {
+    ++open_count;
+    last_deadline = deadline;
+    done(Find(dir.key + std::string(name), false));
   }
   void List(const DirRef& dir, core::TimePoint, ListDone done) override {
     ++list_count;
@@ -356,6 +373,15 @@ class MemoryNamespace final : public Namespace {
     done(std::move(listing));
   }
   void ProbeAhead(const DirRef&) override { ++probes; }
+  std::optional<Found> Known(const DirRef& dir, const ListedEntry& entry) override {
+    const auto url = UrlOf(dir, entry.name);
+    const auto opened = engine_.OpenCached(*url, {});
+    if (entry.kind != EntryKind::kFile || !opened || !*opened) return std::nullopt;
+    Found found;
+    found.object = **opened;
+    found.url = *url;
+    return found;
+  }
   core::Result<core::Url> UrlOf(const DirRef& dir, std::string_view name) const override {
     return core::ParseUrl("http://h" + dir.key + std::string(name));
   }
@@ -365,13 +391,13 @@ class MemoryNamespace final : public Namespace {
 
   Gate lookups;
   std::atomic<core::TimePoint> last_deadline{};
-  std::atomic<int> lookup_count{0}, list_count{0}, probes{0};
+  std::atomic<int> lookup_count{0}, open_count{0}, list_count{0}, probes{0};
 
  private:
   void AddEntry(const std::string& dir, const std::string& name, EntryKind kind) {
     dirs_[dir][name] = kind;
   }
-  core::Result<Found> Find(const std::string& path) {
+  core::Result<Found> Find(const std::string& path, bool promised) {
     Found found;
     {
       std::lock_guard lock(mu_);
@@ -380,15 +406,21 @@ class MemoryNamespace final : public Namespace {
         found.dir = {path + "/"};
         return found;
       }
+      const auto promise = promises_.find(path);
+      if (promise != promises_.end()) found.promise = promise->second;
     }
+    found.mtime = found.promise ? std::optional<int64_t>(5) : std::nullopt;
+    if (found.promise && promised) return found;
     found.object = engine_.Current(Of(path));
     if (!found.object) return core::MakeError(core::Code::kNotFound, "no such name");
     found.url = Of(path);
+    if (found.promise && found.promise->size != found.object->size()) found.promise.reset();
     return found;
   }
 
   MemoryEngine& engine_;
   std::mutex mu_;
+  std::map<std::string, Promise> promises_;
   std::map<std::string, std::map<std::string, EntryKind>> dirs_;
 };
 

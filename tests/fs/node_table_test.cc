@@ -52,6 +52,47 @@ TEST_F(NodeTableTest, RootIsThereForEver) {
   EXPECT_TRUE(table_.Get(kRootNode));
 }
 
+TEST_F(NodeTableTest, PromisesAndVersions) {
+  const auto remember = [&](std::shared_ptr<core::Object> object, std::optional<Promise> promise) {
+    NodeInit init;
+    init.object = std::move(object);
+    init.promise = std::move(promise);
+    return Remember(root_, "a", std::move(init));
+  };
+  const auto promised = remember(nullptr, Promise{10, "t"});
+  EXPECT_EQ(promised->facts().size, 10u);
+  EXPECT_EQ(promised->version_tag(), "");
+  EXPECT_EQ(remember(nullptr, Promise{10, "t"}), promised);
+  EXPECT_NE(remember(nullptr, Promise{10, "u"}), promised);
+  EXPECT_NE(remember(nullptr, Promise{11, "t"}), promised);
+  // A version that comes by the promise makes it its own; without the promise it is found too.
+  const auto first = File("a", "e:1");
+  EXPECT_EQ(remember(first, Promise{10, "t"}), promised);
+  EXPECT_EQ(promised->version_tag(), VersionTag(*first));
+  EXPECT_EQ(promised->object(), first);
+  const auto second = remember(File("a", "e:2"), Promise{10, "t"});
+  EXPECT_NE(second, promised);
+  EXPECT_EQ(remember(File("a", "e:2"), std::nullopt), second);
+  EXPECT_FALSE(table_.Refresh(*promised, File("a", "e:2"), {}));
+  EXPECT_EQ(promised->object(), first);
+  EXPECT_TRUE(table_.Refresh(*promised, File("a", "e:1"), {}));
+  const auto longer = remember(nullptr, Promise{12, "t"});
+  EXPECT_FALSE(table_.Refresh(*longer, File("a", "e:1"), {}));  // of another size
+  EXPECT_EQ(longer->version_tag(), "");
+}
+
+TEST_F(NodeTableTest, AForgottenPromiseIsGone) {
+  NodeInit init;
+  init.promise = Promise{10, "t"};
+  const auto node = Remember(root_, "a", init);
+  ASSERT_TRUE(table_.Refresh(*node, File("a"), {}));
+  table_.Forget(node->facts().id, 1);
+  EXPECT_EQ(table_.size(), 1u);
+  const auto again = Remember(root_, "a", init);
+  EXPECT_NE(again->facts().id, node->facts().id);
+  EXPECT_EQ(again->version_tag(), "");
+}
+
 TEST_F(NodeTableTest, OneNodeForANameAndVersion) {
   const auto first = RememberFile("a", File("a", "e:1"));
   const auto same = RememberFile("a", File("a", "e:1"));  // another Object of the same version

@@ -38,6 +38,7 @@ class DigestCheck final : public std::enable_shared_from_this<DigestCheck> {
   // Bytes of a flight are shown to readers only after Admit.
   bool verified() const { return state_.load(std::memory_order_acquire) == State::kVerified; }
   // The bytes did not match: nothing of the object may be read any more.
+  bool refused() const { return state_.load(std::memory_order_acquire) == State::kRefused; }
   std::optional<Error> Refusal() const;
 
   // A complete block, before it is stored. kBadResponse: not the verified bytes, ask again.

@@ -21,4 +21,8 @@ bool Object::verified() const {
   return flights_ != nullptr && flights_->digest() != nullptr && flights_->digest()->verified();
 }
 
+bool Object::refused() const {
+  return flights_ != nullptr && flights_->digest() != nullptr && flights_->digest()->refused();
+}
+
 }  // namespace dartfs::core

@@ -36,6 +36,9 @@ class Object {
   StoreKey key() const;
   // Content-addressed, and all its bytes have been hashed and match.
   bool verified() const;
+  // Content-addressed, and its bytes have turned out to be others: nothing that was read of it may
+  // be shown any more.
+  bool refused() const;
   const std::shared_ptr<StoredObject>& stored() const { return stored_; }
   FlightTable& flights() const { return *flights_; }
 
