@@ -44,6 +44,11 @@ core::Result<core::Url> UrlOfPath(const fs::Namespace& names,
   return names.UrlOf(dir, components.back());
 }
 
+std::string DigestOfPath(const fs::Namespace& names, const std::vector<std::string>& components) {
+  const auto dir = DirOfPath(names, std::span(components).first(components.size() - 1));
+  return dir ? names.DigestOf(*dir, components.back()) : "";
+}
+
 core::Result<fs::DirRef> DirOfPath(const fs::Namespace& names,
                                    std::span<const std::string> components) {
   fs::DirRef dir = names.Root();

@@ -23,6 +23,9 @@ std::optional<std::vector<std::string>> PathBelow(std::string_view mountpoint,
 core::Result<core::Url> UrlOfPath(const fs::Namespace& names,
                                   const std::vector<std::string>& components);
 
+// The digest that the mount states for it (a catalogue's line); empty: none.
+std::string DigestOfPath(const fs::Namespace& names, const std::vector<std::string>& components);
+
 // The directory that `components` name, if it is one; none: the root. Errors as above, and
 // kNotFound for what is known to be a file.
 core::Result<fs::DirRef> DirOfPath(const fs::Namespace& names,

@@ -37,6 +37,7 @@ struct Target {
   std::optional<core::Url> url;        // of a directory that is nobody's: none
   std::shared_ptr<ServedMount> mount;  // null: no mount's
   std::optional<fs::DirRef> dir;
+  std::string digest = {};  // that the mount states for it
 };
 
 Target TargetOfUrl(const core::Url& url, const MountSet& mounts) {
@@ -60,7 +61,7 @@ Result<Target> TargetOfPath(const std::string& path, const MountSet& mounts) {
   Result<core::Url> url = UrlOfPath(names, below);
   if (!url && !dir) return url.error();
   return Target{url ? std::optional(*url) : std::nullopt, mount,
-                dir ? std::optional(*dir) : std::nullopt};
+                dir ? std::optional(*dir) : std::nullopt, DigestOfPath(names, below)};
 }
 
 Result<Target> TargetOf(const json& request, const MountSet& mounts) {
@@ -125,7 +126,8 @@ Result<json> NodeControl::Status() {
 
 Result<json> NodeControl::Explain(const json& request) {
   TRY_ASSIGN(const Target target, TargetOf(request, mounts_));
-  json report = target.url ? ExplainReport(*target.url, core_.engine()) : json::object();
+  json report =
+      target.url ? ExplainReport(*target.url, target.digest, core_.engine()) : json::object();
   if (target.mount != nullptr) report["mountpoint"] = target.mount->mountpoint();
   if (target.dir) AddListingReport(report, target.mount->names().ExplainListing(*target.dir));
   return report;

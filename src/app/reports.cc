@@ -160,8 +160,8 @@ json StatusReport(const NodeFacts& facts, core::Engine& engine) {
   return report;
 }
 
-json ExplainReport(const core::Url& url, core::Engine& engine) {
-  const core::UrlReport known = engine.Explain(url);
+json ExplainReport(const core::Url& url, const std::string& digest, core::Engine& engine) {
+  const core::UrlReport known = engine.Explain(url, digest);
   json report = {{"url", known.identity.redacted_url},
                  {"local_id", ShowWithoutQuery(known.identity.local_id)},
                  {"wire_id", EscapeForeign(known.identity.wire_id)},

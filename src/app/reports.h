@@ -43,7 +43,7 @@ nlohmann::json MountReport(const MountFacts& mount);
 nlohmann::json StatusReport(const NodeFacts& facts, core::Engine& engine);
 
 // `url` is asked about as given; nothing is fetched.
-nlohmann::json ExplainReport(const core::Url& url, core::Engine& engine);
+nlohmann::json ExplainReport(const core::Url& url, const std::string& digest, core::Engine& engine);
 
 // Adds `listing` to the report of a directory's URL; nothing when no listing was asked for.
 void AddListingReport(nlohmann::json& report, const fs::ListingReport& known);

@@ -3,6 +3,8 @@
 #include <utility>
 
 #include "core/base/text.h"
+#include "fs/any_namespace.h"
+#include "fs/catalog_namespace.h"
 #include "fs/http_namespace.h"
 
 namespace dartfs::fs {
@@ -50,6 +52,28 @@ Result<Source> ParseCatalogSource(std::string_view path) {
   return source;
 }
 
+Result<std::unique_ptr<Namespace>> MakeHttp(core::Url root, NamespaceOptions options,
+                                            core::Engine& engine, core::Scheduler& worker,
+                                            core::Random& random) {
+  HttpNamespaceOptions http;
+  http.root = std::move(root);
+  http.authorization = std::move(options.authorization);
+  http.ttl = options.ttl;
+  http.immutable = options.immutable;
+  TRY_ASSIGN(auto made, HttpNamespace::Create(std::move(http), engine, worker, random));
+  return std::unique_ptr<Namespace>(std::move(made));
+}
+
+Result<std::unique_ptr<Namespace>> MakeCatalog(std::string path, const NamespaceOptions& options,
+                                               core::Engine& engine) {
+  CatalogNamespaceOptions catalog;
+  catalog.path = std::move(path);
+  catalog.ttl = options.ttl;
+  catalog.immutable = options.immutable;
+  TRY_ASSIGN(auto made, CatalogNamespace::Create(std::move(catalog), engine));
+  return std::unique_ptr<Namespace>(std::move(made));
+}
+
 }  // namespace
 
 Result<Source> ParseSource(std::string_view text) {
@@ -65,15 +89,18 @@ Result<std::unique_ptr<Namespace>> MakeNamespace(std::string_view text, Namespac
                                                  core::Engine& engine, core::Scheduler& worker,
                                                  core::Random& random) {
   TRY_ASSIGN(Source source, ParseSource(text));
-  if (source.kind != SourceKind::kUrl) {
-    return MakeError(Code::kUnsupported, core::EscapeForeign(text) + ": not built yet");
+  switch (source.kind) {
+    case SourceKind::kUrl:
+      return MakeHttp(std::move(source.url), std::move(options), engine, worker, random);
+    case SourceKind::kCatalog:
+      return MakeCatalog(std::move(source.path), options, engine);
+    case SourceKind::kAny:
+      break;
   }
-  HttpNamespaceOptions http;
-  http.root = std::move(source.url);
-  http.authorization = std::move(options.authorization);
-  http.ttl = options.ttl;
-  http.immutable = options.immutable;
-  TRY_ASSIGN(auto made, HttpNamespace::Create(std::move(http), engine, worker, random));
+  AnyNamespaceOptions any;
+  any.ttl = options.ttl;
+  any.immutable = options.immutable;
+  TRY_ASSIGN(auto made, AnyNamespace::Create(any, engine, worker, random));
   return std::unique_ptr<Namespace>(std::move(made));
 }
 
