@@ -288,7 +288,8 @@ TEST_F(MountTest, BadMountpointsAreSaidSo) {
   for (const auto& test : cases) {
     MountOptions options = Options();
     options.mountpoint = test.mountpoint;
-    auto mount = Mount::Create(options, std::make_unique<MemoryNamespace>(engine_), engine_);
+    auto mount =
+        Mount::Create(std::move(options), std::make_unique<MemoryNamespace>(engine_), engine_);
     ASSERT_FALSE(mount.has_value()) << test.mountpoint;
     EXPECT_NE(mount.error().context.find(test.says), std::string::npos) << mount.error().ToString();
   }
@@ -301,7 +302,7 @@ TEST_F(MountTest, MountpointsThroughLinksAndRelativePaths) {
   MountOptions options = Options();
   options.mountpoint = link + "/";
   tree_->AddFile("/a", {.size = 10, .seed = 9});
-  Mounted(options);
+  Mounted(std::move(options));
   EXPECT_EQ(mount_->mountpoint(), dir_);
   EXPECT_EQ(ReadAll(Path("a")), Pattern(9, 0, 10));
   unlink(link.c_str());

@@ -80,7 +80,7 @@ TEST_F(MountTest, Attributes) {
   options.uid = 12;
   options.gid = 34;
   options.umask = 04;
-  Mounted(options);
+  Mounted(std::move(options));
   struct stat st {};
   ASSERT_EQ(stat(Path("a").c_str(), &st), 0);
   EXPECT_EQ(st.st_mode, static_cast<mode_t>(S_IFREG | 0440));
