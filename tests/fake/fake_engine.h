@@ -34,8 +34,8 @@ class FakeNameStore final : public Store {
   std::vector<bool> PresentMap(const StoredObject&) override { return {}; }
   bool TryRead(const BlockPin&, uint64_t, std::span<std::byte>) override { return false; }
   void Read(BlockPin, uint64_t, std::span<std::byte>, IoDone) override { DARTFS_CHECK(false); }
-  void Write(std::shared_ptr<StoredObject>, uint64_t, std::shared_ptr<const AlignedBuffer>,
-             IoDone) override {
+  void Write(std::shared_ptr<StoredObject>, uint64_t, std::shared_ptr<const AlignedBuffer>, IoDone,
+             WriteOptions) override {
     DARTFS_CHECK(false);
   }
   Status DropObject(const std::shared_ptr<StoredObject>&) override { return {}; }
@@ -51,6 +51,11 @@ class FakeNameStore final : public Store {
     return VerifyReport();
   }
   void TouchUse(const std::shared_ptr<StoredObject>&) override {}
+  Result<uint64_t> Evict(const std::shared_ptr<StoredObject>&) override { return 0; }
+  Status SetPinned(const std::shared_ptr<StoredObject>&, bool) override { return {}; }
+  bool IsPinned(const StoredObject&) override { return false; }
+  void SetBypass(bool) override {}
+  void SetPlacement(const std::shared_ptr<StoredObject>&, uint64_t, Placement) override {}
   void PutName(NameTable table, std::string_view name, std::string_view value) override {
     MutexLock lock(mu_);
     names_[{table, std::string(name)}] = value;

@@ -128,7 +128,8 @@ class MemoryStore final : public core::Store {
     done(Unsupported());
   }
   void Write(std::shared_ptr<core::StoredObject>, uint64_t,
-             std::shared_ptr<const core::AlignedBuffer>, core::IoDone done) override {
+             std::shared_ptr<const core::AlignedBuffer>, core::IoDone done,
+             core::WriteOptions) override {
     done(Unsupported());
   }
   core::Status DropObject(const std::shared_ptr<core::StoredObject>&) override {
@@ -149,6 +150,12 @@ class MemoryStore final : public core::Store {
     return core::VerifyReport();
   }
   void TouchUse(const std::shared_ptr<core::StoredObject>&) override {}
+  core::Result<uint64_t> Evict(const std::shared_ptr<core::StoredObject>&) override { return 0; }
+  core::Status SetPinned(const std::shared_ptr<core::StoredObject>&, bool) override { return {}; }
+  bool IsPinned(const core::StoredObject&) override { return false; }
+  void SetBypass(bool) override {}
+  void SetPlacement(const std::shared_ptr<core::StoredObject>&, uint64_t,
+                    core::Placement) override {}
   void PutName(core::NameTable, std::string_view, std::string_view) override {}
   std::optional<std::string> GetName(core::NameTable, std::string_view) override { return {}; }
   void DeleteName(core::NameTable, std::string_view) override {}

@@ -12,6 +12,9 @@ namespace {
 constexpr size_t kMaxWaiting = 1024;
 // Each has two descriptors. As many as an io_uring of the default size takes at once.
 constexpr size_t kMaxUnderWay = 128;
+// A disk that hangs keeps so much of the flights' memory. Enough for it to be busy.
+constexpr uint64_t kMaxBytesUnderWay = uint64_t{64} << 20;
+constexpr auto kSlownessSlice = std::chrono::milliseconds(100);
 // A slow disk must not keep flights' memory for ever: their blocks are not kept then.
 constexpr auto kRoomPatience = std::chrono::seconds(5);
 constexpr auto kRoomSlice = std::chrono::milliseconds(50);
@@ -30,6 +33,7 @@ struct BlockWriter::Job {
   uint64_t block = 0;
   std::shared_ptr<const AlignedBuffer> bytes;
   IoDone done;
+  WriteOptions options;
   uint64_t bypass_number = 0;
 };
 
@@ -38,7 +42,7 @@ struct BlockWriter::Job {
 class BlockWriter::Op : public std::enable_shared_from_this<BlockWriter::Op> {
  public:
   Op(std::shared_ptr<StoreCore> core, std::shared_ptr<Committer> committer,
-     std::shared_ptr<std::atomic<size_t>> under_way, std::unique_ptr<Job> job,
+     std::shared_ptr<WriteWatch> under_way, std::unique_ptr<Job> job,
      std::shared_ptr<ObjectFile> file)
       : core_(std::move(core)),
         committer_(std::move(committer)),
@@ -47,7 +51,7 @@ class BlockWriter::Op : public std::enable_shared_from_this<BlockWriter::Op> {
         file_(std::move(file)),
         sums_(std::make_shared<const std::vector<uint64_t>>(
             SumGranules(core_->geometry.grid(), job_->bytes->span()))) {
-    under_way_->fetch_add(1, std::memory_order_relaxed);
+    number_ = under_way_->Begin(job_->bytes->size(), core_->clock.Now());
   }
 
   void Start() {
@@ -86,7 +90,7 @@ class BlockWriter::Op : public std::enable_shared_from_this<BlockWriter::Op> {
     job_->bytes.reset();
     direct_.reset();
     file_.reset();
-    under_way_->fetch_sub(1, std::memory_order_relaxed);
+    under_way_->End(number_);
     IoDone done = std::move(job_->done);
     done(std::move(status));
     job_.reset();  // only now may a stop go on
@@ -119,7 +123,8 @@ class BlockWriter::Op : public std::enable_shared_from_this<BlockWriter::Op> {
 
   const std::shared_ptr<StoreCore> core_;
   const std::shared_ptr<Committer> committer_;
-  const std::shared_ptr<std::atomic<size_t>> under_way_;
+  const std::shared_ptr<WriteWatch> under_way_;
+  uint64_t number_ = 0;  // in it
   std::unique_ptr<Job> job_;
   std::shared_ptr<ObjectFile> file_;
   std::shared_ptr<const UniqueFd> direct_;
@@ -136,7 +141,8 @@ BlockWriter::BlockWriter(std::shared_ptr<StoreCore> core, std::shared_ptr<Commit
 BlockWriter::~BlockWriter() { Stop(); }
 
 void BlockWriter::Write(std::shared_ptr<StoredObject> object, uint64_t block,
-                        std::shared_ptr<const AlignedBuffer> bytes, IoDone done) {
+                        std::shared_ptr<const AlignedBuffer> bytes, IoDone done,
+                        WriteOptions options) {
   OpInside inside(core_->gate);
   if (!inside) return core_->Answer(std::move(done), NotKept("the store has stopped"));
   const uint64_t length = core_->geometry.grid().BlockLength(object->size(), block);
@@ -149,6 +155,7 @@ void BlockWriter::Write(std::shared_ptr<StoredObject> object, uint64_t block,
   job->block = block;
   job->bytes = std::move(bytes);
   job->done = std::move(done);
+  job->options = options;
   {
     MutexLock lock(mu_);
     if (!stopping_ && queue_.size() < kMaxWaiting) {
@@ -165,15 +172,24 @@ void BlockWriter::Run() {
 }
 
 std::unique_ptr<BlockWriter::Job> BlockWriter::NextJob() {
-  MutexLock lock(mu_);
-  while (queue_.empty() && !stopping_) wake_.Wait(mu_);
-  while (under_way_->load(std::memory_order_relaxed) >= kMaxUnderWay && !stopping_) {
-    wake_.WaitFor(mu_, kBusySlice);
+  for (;;) {
+    CheckSlowness();
+    const bool any_under_way = under_way_->count() > 0;
+    // In bypass nothing is written, so that nothing need wait.
+    const bool may_take = !IsFull() || core_->bypass.active();
+    MutexLock lock(mu_);
+    if (!queue_.empty() && (may_take || stopping_)) {
+      auto job = std::move(queue_.front());
+      queue_.pop_front();
+      return job;
+    }
+    if (stopping_) return nullptr;
+    if (any_under_way) {
+      wake_.WaitFor(mu_, queue_.empty() ? kSlownessSlice : kBusySlice);
+    } else if (queue_.empty()) {
+      wake_.Wait(mu_);
+    }
   }
-  if (queue_.empty()) return nullptr;
-  auto job = std::move(queue_.front());
-  queue_.pop_front();
-  return job;
 }
 
 void BlockWriter::Admit(std::unique_ptr<Job> job) {
@@ -183,7 +199,12 @@ void BlockWriter::Admit(std::unique_ptr<Job> job) {
   }
   job->bypass_number = core_->bypass.number();
   const uint64_t bytes = object.StoredBytes(job->block);
-  if (!MakeRoom(bytes)) {
+  if (job->options.relayed && !IsWorthKeeping(*job)) {
+    object.Unclaim(job->block);
+    core_->counters.not_admitted_blocks.fetch_add(1, std::memory_order_relaxed);
+    return core_->Answer(std::move(job->done), NotKept("asked for too rarely"));
+  }
+  if (!MakeRoom(bytes, object.PlacementOf(job->block))) {
     object.Unclaim(job->block);
     return core_->Answer(std::move(job->done), NotKept("no room can be made"));
   }
@@ -228,19 +249,45 @@ std::optional<Status> BlockWriter::Claim(const Job& job) {
   }
 }
 
-bool BlockWriter::MakeRoom(uint64_t bytes) {
+bool BlockWriter::IsWorthKeeping(const Job& job) {
+  const uint64_t hash = FrequencyHash(job.object->key(), core_->geometry.ChunkOf(job.block));
+  if (job.object->CountUse(job.block, core_->use_clock.NowMs())) core_->frequencies.Add(hash);
+  if (!core_->space.IsShort(job.object->StoredBytes(job.block))) return true;
+  const uint64_t victim = core_->next_victim.load(std::memory_order_relaxed);
+  if (victim == 0 || victim == hash) return true;
+  return core_->frequencies.Estimate(hash) > core_->frequencies.Estimate(victim);
+}
+
+bool BlockWriter::IsFull() {
+  return under_way_->count() >= kMaxUnderWay || under_way_->bytes() >= kMaxBytesUnderWay;
+}
+
+void BlockWriter::CheckSlowness() {
+  const TimePoint now = core_->clock.Now();
+  if (under_way_->OldestAge(now) < core_->options.slow_write) return;
+  // Again and again, so that nothing is tried before all of those have ended.
+  core_->bypass.Enter("the cache disk does not answer a write", now);
+}
+
+bool BlockWriter::MakeRoom(uint64_t bytes, Placement placement) {
   core_->MeasureDisk();
   if (core_->space.Reserve(bytes)) return true;
   if (bytes > core_->space.limit()) return false;
   const auto end = std::chrono::steady_clock::now() + kRoomPatience;
   bool made = false;
-  core_->space.Want(bytes);
-  while (!made && !stopping() && std::chrono::steady_clock::now() < end) {
+  core_->space.Want(bytes, placement);
+  bool in_time = true;
+  while (!made && !stopping() && in_time) {
     committer_->WantRoom();
     made = core_->space.WaitForRoom(kRoomSlice);
     if (!made && core_->space.gave_up()) break;
+    in_time = std::chrono::steady_clock::now() < end;
   }
   if (!made) core_->space.Want(0);
+  if (!made && !in_time) {
+    // Those behind it would wait as long, each.
+    core_->bypass.Enter("no room could be made in time", core_->clock.Now());
+  }
   if (!made && core_->space.DiskIsFull()) {
     core_->bypass.Enter("the disk has less free than the reserve", core_->clock.Now());
   }

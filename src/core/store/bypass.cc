@@ -33,8 +33,22 @@ bool Bypass::EnterLocked(const std::string& reason) {
   return true;
 }
 
+void Bypass::Hold(bool on) {
+  bool changed = false;
+  bool active = false;
+  {
+    MutexLock lock(mu_);
+    changed = held_ != on;
+    held_ = on;
+    active = active_;
+  }
+  if (changed && on) LOG_INFO("cache in bypass, nothing is kept: switched on by the operator");
+  if (changed && !on && !active) LOG_INFO("cache keeps blocks again");
+}
+
 bool Bypass::MayWrite(TimePoint now) {
   MutexLock lock(mu_);
+  if (held_) return false;
   if (!active_) return true;
   if (for_good_ || now < next_try_) return false;
   next_try_ = now + retry_;
@@ -58,12 +72,12 @@ void Bypass::NoteSuccess(uint64_t number) {
 
 bool Bypass::active() {
   MutexLock lock(mu_);
-  return active_;
+  return active_ || held_;
 }
 
 std::string Bypass::reason() {
   MutexLock lock(mu_);
-  return reason_;
+  return held_ ? "switched on by the operator" : reason_;
 }
 
 }  // namespace dartfs::core

@@ -18,6 +18,8 @@ class Bypass {
   void Enter(const std::string& reason, TimePoint now) EXCLUDES(mu_);
   // Only a restart ends it.
   void EnterForGood(const std::string& reason) EXCLUDES(mu_);
+  // By the operator, whatever the disk does, until it is taken back.
+  void Hold(bool on) EXCLUDES(mu_);
   // True outside of bypass, and for one try each `retry`.
   bool MayWrite(TimePoint now) EXCLUDES(mu_);
   // Counts the refusals. What was begun under an older number says nothing about the disk since.
@@ -35,6 +37,7 @@ class Bypass {
   Mutex mu_;  // a leaf
   bool active_ GUARDED_BY(mu_) = false;
   bool for_good_ GUARDED_BY(mu_) = false;
+  bool held_ GUARDED_BY(mu_) = false;
   uint64_t number_ GUARDED_BY(mu_) = 0;
   std::string reason_ GUARDED_BY(mu_);
   TimePoint next_try_ GUARDED_BY(mu_);

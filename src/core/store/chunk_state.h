@@ -17,6 +17,8 @@ struct ChunkState {
   uint64_t busy = 0;      // disjoint from present
   uint64_t verified = 0;  // a subset of present: every granule checked
   uint64_t used_ms = 0;
+  uint32_t counted_s = 0;  // the second of the last use that was counted as one
+  Placement placement = Placement::kOwned;
 };
 
 // What one block has while it is pinned or partly checked, or until the index has its checksums.

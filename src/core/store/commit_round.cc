@@ -87,12 +87,13 @@ void CommitRound::Evict() {
   for (const auto& departure : departures_) {
     for (const uint64_t block : departure.blocks) leaving += departure.object->StoredBytes(block);
   }
-  const uint64_t shortage = core_.space.Shortage();
+  const Pressure pressure = core_.space.CurrentPressure();
+  const uint64_t shortage = pressure.to_free;
   if (shortage <= leaving) return;
   // As long as those that were taken can't leave, more of them would not either.
   if ((refused_ && leaving > 0) || places_.starved()) return;
   const uint64_t extra = std::min(core_.space.limit() / kExtraFraction, kMaxExtraBytes);
-  for (auto& departure : evictor_.Take(shortage - leaving + extra)) {
+  for (auto& departure : evictor_.Take(shortage - leaving + extra, pressure)) {
     NoteDeparture(std::move(departure));
   }
 }
@@ -285,6 +286,7 @@ Status CommitRound::DropObject(const std::shared_ptr<StoredObject>& object) {
     --core_.counters.blocks;
   }
   Purge(object.get());
+  if (object->SetPinned(false)) core_.pins.Give(core_.geometry.StoredBytesOfAll(object->size()));
   IndexBatch batch;
   batch.erased_objects = stale_keys_;
   batch.erased_objects.push_back(key);
@@ -307,15 +309,47 @@ Status CommitRound::MarkLent(const std::shared_ptr<StoredObject>& object) {
   if (!object->MarkLent(core_.MakeLentFile(*object))) {
     return MakeError(Code::kBusy, "not all of the object is there and checked");
   }
-  IndexBatch batch;
-  const uint64_t chunks = core_.geometry.ChunkCount(object->size());
-  for (uint64_t chunk = 0; chunk < chunks; ++chunk) {
-    batch.chunks.emplace_back(ChunkKey{object->key(), static_cast<uint32_t>(chunk)},
-                              object->Snapshot(chunk));
-  }
-  Status status = Commit(batch);
+  Status status = Commit(BatchOfAll(*object));
   if (!status) object->UnmarkLent();
   return status;
+}
+
+IndexBatch CommitRound::BatchOfAll(StoredObject& object) {
+  IndexBatch batch;
+  const uint64_t chunks = core_.geometry.ChunkCount(object.size());
+  for (uint64_t chunk = 0; chunk < chunks; ++chunk) {
+    const ChunkRecord record = object.Snapshot(chunk);
+    // One record is enough of an object without blocks.
+    if (record.blocks == 0 && chunk > 0) continue;
+    batch.chunks.emplace_back(ChunkKey{object.key(), static_cast<uint32_t>(chunk)}, record);
+  }
+  return batch;
+}
+
+Status CommitRound::SetPinned(const std::shared_ptr<StoredObject>& object, bool pinned) {
+  if (object->retired()) return MakeError(Code::kStale, "the object was dropped");
+  if (object->is_pinned() == pinned) return {};
+  const uint64_t bytes = core_.geometry.StoredBytesOfAll(object->size());
+  if (pinned && !core_.pins.TryTake(bytes)) {
+    return MakeError(Code::kTooLarge, "pinned objects would take more than 3/4 of the cache");
+  }
+  object->SetPinned(pinned);
+  const Status status = Commit(BatchOfAll(*object));
+  if (!status) object->SetPinned(!pinned);
+  if (pinned != status.has_value()) core_.pins.Give(bytes);
+  if (!object->is_pinned() && object->HoldsOnly({})) places_.NoteEmpty(object->key());
+  return status;
+}
+
+Result<uint64_t> CommitRound::EvictObject(const std::shared_ptr<StoredObject>& object) {
+  if (object->retired()) return uint64_t{0};
+  Departure departure = core_.MakeDeparture(object, object->TakeAll());
+  uint64_t bytes = 0;
+  for (const uint64_t block : departure.blocks) bytes += object->StoredBytes(block);
+  if (bytes == 0) return bytes;
+  NoteDeparture(std::move(departure));
+  TRY(Pass({}));
+  return bytes;
 }
 
 Status CommitRound::Rekey(const std::shared_ptr<StoredObject>& object, ObjectFacts facts) {
@@ -333,10 +367,10 @@ Status CommitRound::Rekey(const std::shared_ptr<StoredObject>& object, ObjectFac
   }
   object->SetOtherKey(to);
   Status status = MoveFile(from, to);
-  if (status && object->object_recorded()) {
+  if (status && (object->object_recorded() || object->is_pinned())) {
     IndexBatch batch;
     batch.rekeys.push_back({from, to});
-    batch.objects.emplace_back(to, facts.meta);
+    if (object->object_recorded()) batch.objects.emplace_back(to, facts.meta);
     status = Commit(batch);
   }
   if (!status) {

@@ -42,6 +42,10 @@ class CommitRound {
   Status DropObject(const std::shared_ptr<StoredObject>& object);
   // Marks its file lent, durably. kBusy: not complete, recorded and verified.
   Status MarkLent(const std::shared_ptr<StoredObject>& object);
+  // The operator's pin, durably. kTooLarge: more than pins may take.
+  Status SetPinned(const std::shared_ptr<StoredObject>& object, bool pinned);
+  // All of it that can go; how many bytes.
+  Result<uint64_t> EvictObject(const std::shared_ptr<StoredObject>& object);
   // Gives it other facts: another key, under which its records and its file stand afterwards.
   Status Rekey(const std::shared_ptr<StoredObject>& object, ObjectFacts facts);
   // Whether a round is wanted before anything new comes in.
@@ -63,6 +67,8 @@ class CommitRound {
                 SyncOutcomes* outcomes);
   void DropUnsynced(const SyncOutcomes& outcomes, Present* present);
   IndexBatch MakeBatch(const Present& present);
+  // All of the object's chunk records, as they should be.
+  IndexBatch BatchOfAll(StoredObject& object);
   void AddDepartures(IndexBatch* batch);
   void AddPresent(const Present& present, IndexBatch* batch);
   Status Commit(const IndexBatch& batch);

@@ -79,6 +79,18 @@ Status Committer::MarkLent(const std::shared_ptr<StoredObject>& object) {
   return AwaitFor(Order::Kind::kMarkLent, object);
 }
 
+Status Committer::SetPinned(const std::shared_ptr<StoredObject>& object, bool pinned) {
+  return AwaitFor(pinned ? Order::Kind::kPin : Order::Kind::kUnpin, object);
+}
+
+Result<uint64_t> Committer::Evict(const std::shared_ptr<StoredObject>& object) {
+  auto order = std::make_shared<Order>();
+  order->kind = Order::Kind::kEvict;
+  order->object = object;
+  TRY(Await(order));
+  return order->evicted_bytes;
+}
+
 Status Committer::AwaitFor(Order::Kind kind, const std::shared_ptr<StoredObject>& object) {
   auto order = std::make_shared<Order>();
   order->kind = kind;
@@ -177,6 +189,16 @@ Status Committer::Carry(Order& order, const Status& round_status) {
       return round_.Rekey(order.object, std::move(order.facts));
     case Order::Kind::kMarkLent:
       return round_.MarkLent(order.object);
+    case Order::Kind::kPin:
+      return round_.SetPinned(order.object, true);
+    case Order::Kind::kUnpin:
+      return round_.SetPinned(order.object, false);
+    case Order::Kind::kEvict: {
+      const auto evicted = round_.EvictObject(order.object);
+      if (!evicted) return evicted.error();
+      order.evicted_bytes = *evicted;
+      return {};
+    }
   }
   return round_status;
 }

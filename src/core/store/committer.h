@@ -52,6 +52,8 @@ class Committer {
   Status Rekey(const std::shared_ptr<StoredObject>& object, const StoreKey& key,
                const ObjectMeta& meta);
   Status MarkLent(const std::shared_ptr<StoredObject>& object);
+  Status SetPinned(const std::shared_ptr<StoredObject>& object, bool pinned);
+  Result<uint64_t> Evict(const std::shared_ptr<StoredObject>& object);
 
   // A last round, then joins. Twice is fine.
   Status Stop() EXCLUDES(mu_, stop_mu_);
@@ -59,10 +61,12 @@ class Committer {
  private:
   using SteadyTime = std::chrono::steady_clock::time_point;
   struct Order {
-    enum class Kind { kFlush, kDrop, kRekey, kMarkLent } kind = Kind::kFlush;
+    enum class Kind { kFlush, kDrop, kRekey, kMarkLent, kPin, kUnpin, kEvict };
+    Kind kind = Kind::kFlush;
     std::shared_ptr<StoredObject> object;
     ObjectFacts facts;
-    bool done = false;  // these two: under mu_ of the committer
+    uint64_t evicted_bytes = 0;  // read once it is done
+    bool done = false;           // these two: under mu_ of the committer
     Status status;
   };
   struct Round {

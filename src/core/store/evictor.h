@@ -2,29 +2,36 @@
 // readable by nobody any more; records and places are the committer's. One thread.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
 #include "core/store/departure.h"
 #include "core/store/eviction_policy.h"
+#include "core/store/placement_shares.h"
 #include "core/store/store_core.h"
 
 namespace dartfs::core {
 
 class Evictor {
  public:
-  explicit Evictor(StoreCore& core) : core_(core) {}
-  // Blocks of at least `bytes`, less where nothing else could go.
-  std::vector<Departure> Take(uint64_t bytes);
+  explicit Evictor(StoreCore& core)
+      : core_(core), shares_(core.options.limit_bytes, core.options.owned_fraction) {}
+  // Blocks of at least `bytes`, less where nothing else could go, from whom the shares allow.
+  std::vector<Departure> Take(uint64_t bytes, const Pressure& pressure);
 
  private:
   // Appends to `departures`; how many bytes that were.
   uint64_t TakeFrom(const EvictionCandidate& victim, uint64_t bytes,
                     std::vector<Departure>* departures);
   void Refill();
+  // Whose turn it is; null where nobody has anything that he must give.
+  EvictionPolicy* NextQueue(const Pressure& pressure, PlacementShares::Turn turn);
+  void TellNextVictim();
 
   StoreCore& core_;
-  EvictionPolicy policy_;
+  const PlacementShares shares_;
+  std::array<EvictionPolicy, kPlacements> queues_;  // by Placement
 };
 
 }  // namespace dartfs::core

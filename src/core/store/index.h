@@ -46,7 +46,7 @@ struct IndexBatch {
   std::vector<Rekey> rekeys;
   std::vector<StoreKey> erased_objects;  // with all their chunks and checksums
   std::vector<std::pair<StoreKey, ObjectMeta>> objects;
-  std::vector<std::pair<ChunkKey, ChunkRecord>> chunks;  // without blocks: deleted
+  std::vector<std::pair<ChunkKey, ChunkRecord>> chunks;  // without blocks or pin: deleted
   std::vector<Sums> sums;
   std::vector<Name> names;
 

@@ -23,7 +23,8 @@ Status IndexBatchWriter::Write(const IndexBatch& batch) {
   }
   for (const auto& [key, record] : batch.chunks) {
     const std::string bytes = ChunkKeyBytes(key);
-    if (record.blocks == 0) {
+    // A pinned object may have no blocks.
+    if (record.blocks == 0 && (record.flags & ChunkRecord::kPinned) == 0) {
       TRY(txn_.Delete(IndexTable::kChunks, bytes));
     } else {
       TRY(txn_.Put(IndexTable::kChunks, bytes, EncodeChunk(record)));

@@ -22,12 +22,14 @@ const char* IndexTableName(IndexTable table);
 
 // One chunk of one object: which blocks the file holds.
 struct ChunkRecord {
-  static constexpr uint8_t kLent = 1;  // a flag: the object's file is lent
+  // Flags, of the object: its file is lent; it is pinned by the operator.
+  static constexpr uint8_t kLent = 1;
+  static constexpr uint8_t kPinned = 2;
 
   uint64_t blocks = 0;       // bit i: block i of the chunk
   uint64_t object_size = 0;  // repeated here, so that a start needs nothing but chunk records
   uint64_t used_ms = 0;      // coarse time of use, milliseconds since the epoch
-  uint8_t placement = 0;     // reserved: owned, borrowed
+  uint8_t placement = 0;     // a Placement
   uint8_t flags = 0;
   bool operator==(const ChunkRecord&) const = default;
 };

@@ -24,7 +24,7 @@ Result<std::shared_ptr<StoredObject>> ObjectTable::FindOrAdd(const StoreKey& key
     shard.left.WaitFor(shard.mu, left);
   }
   auto& object = shard.objects[key];
-  if (object == nullptr) object = std::make_shared<StoredObject>(geometry_, key, size);
+  if (object == nullptr) object = std::make_shared<StoredObject>(geometry_, key, size, usage_);
   return object;
 }
 

@@ -44,6 +44,7 @@ class ObjectTable {
   // Under the shard's lock: short, and without calls back.
   void ForEach(const std::function<void(const std::shared_ptr<StoredObject>&)>& visit);
   size_t size();
+  const PlacementUsage& usage() const { return usage_; }
 
  private:
   static constexpr size_t kShards = 64;
@@ -60,6 +61,7 @@ class ObjectTable {
   Shard& ShardOf(const StoreKey& key) { return shards_[ShardIndex(key)]; }
 
   const Geometry& geometry_;
+  PlacementUsage usage_;  // of all objects
   std::array<Shard, kShards> shards_;
 };
 

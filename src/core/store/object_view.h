@@ -32,6 +32,13 @@ struct GranuleRange {
   uint64_t count = 0;
 };
 
+// What a use of a chunk is worth saying: to the index (another time of use), to who counts how
+// often (not those that follow within the same second).
+struct UseNews {
+  bool to_index = false;
+  bool to_count = false;
+};
+
 // A block that has left its object.
 struct DroppedBlock {
   uint64_t block = 0;
@@ -43,6 +50,7 @@ struct Evictable {
   uint32_t chunk = 0;  // of no meaning for a whole object
   bool whole = false;
   uint64_t used_ms = 0;  // of a whole object: of its newest chunk
+  Placement placement = Placement::kOwned;
 };
 
 }  // namespace dartfs::core

@@ -49,9 +49,10 @@ void Space::SetSpare(uint64_t spare_bytes, uint64_t missing_bytes) {
   room_.NotifyAll();
 }
 
-void Space::Want(uint64_t bytes) {
+void Space::Want(uint64_t bytes, Placement placement) {
   MutexLock lock(mu_);
   wanted_ = bytes;
+  wanted_for_ = placement;
   ++want_number_;
   given_up_ = false;
 }
@@ -98,6 +99,24 @@ bool Space::DiskIsFull() {
 
 uint64_t Space::Shortage() {
   MutexLock lock(mu_);
+  return ShortageLocked();
+}
+
+Pressure Space::CurrentPressure() {
+  MutexLock lock(mu_);
+  Pressure pressure = {.to_free = ShortageLocked(), .incoming = {}, .incoming_bytes = wanted_};
+  if (wanted_ > 0) pressure.incoming = wanted_for_;
+  return pressure;
+}
+
+bool Space::IsShort(uint64_t bytes) {
+  // Eviction frees more than what is needed at once; that is not for everybody.
+  constexpr uint64_t kShortFraction = 16;
+  MutexLock lock(mu_);
+  return !FitsLocked(bytes) || used_ + bytes > limit_ - limit_ / kShortFraction;
+}
+
+uint64_t Space::ShortageLocked() const {
   const uint64_t over = used_ + wanted_ > limit_ ? used_ + wanted_ - limit_ : 0;
   const uint64_t coming = in_flight_ + wanted_;
   const uint64_t lacking = missing_ + (coming > spare_ ? coming - spare_ : 0);

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "core/base/mutex.h"
+#include "core/store/placement_shares.h"
 
 namespace dartfs::core {
 
@@ -30,7 +31,7 @@ class Space {
   void SetSpare(uint64_t spare_bytes, uint64_t missing_bytes) EXCLUDES(mu_);
 
   // A write of so many bytes waits; 0: none does. One at a time.
-  void Want(uint64_t bytes) EXCLUDES(mu_);
+  void Want(uint64_t bytes, Placement placement = Placement::kOwned) EXCLUDES(mu_);
   // Blocks until what is wanted has been reserved, or `patience` ran out, or GiveUp.
   bool WaitForRoom(std::chrono::nanoseconds patience) EXCLUDES(mu_);
   // Which Want it is, for GiveUp; 0 where nothing waits.
@@ -43,8 +44,13 @@ class Space {
   bool DiskIsFull() EXCLUDES(mu_);
   // How many bytes must go so that what waits fits, or the limits hold; 0 where all is well.
   uint64_t Shortage() EXCLUDES(mu_);
+  // The same, and for whom.
+  Pressure CurrentPressure() EXCLUDES(mu_);
+  // Whether a write of so many bytes takes from the last that is free.
+  bool IsShort(uint64_t bytes) EXCLUDES(mu_);
 
  private:
+  uint64_t ShortageLocked() const REQUIRES(mu_);
   bool FitsLocked(uint64_t bytes) const REQUIRES(mu_);
 
   const uint64_t limit_;
@@ -55,6 +61,7 @@ class Space {
   uint64_t spare_ GUARDED_BY(mu_) = UINT64_MAX;
   uint64_t missing_ GUARDED_BY(mu_) = 0;
   uint64_t wanted_ GUARDED_BY(mu_) = 0;
+  Placement wanted_for_ GUARDED_BY(mu_) = Placement::kOwned;
   uint64_t want_number_ GUARDED_BY(mu_) = 0;
   bool given_up_ GUARDED_BY(mu_) = false;
 };

@@ -123,10 +123,11 @@ class Store {
 
   // Keeps a whole block: `bytes` holds exactly the block's length, immutable from now on. Evicts
   // others as the limit needs. `done` (DiskIo thread): success once the block is present and
-  // readable; kNoSpace: not kept (bypass, or larger than the limit). Storing a present block is a
-  // success that writes nothing.
+  // readable; kNoSpace: not kept (bypass, larger than the limit, not admitted). Storing a present
+  // block is a success that writes nothing.
   virtual void Write(std::shared_ptr<StoredObject> object, uint64_t block,
-                     std::shared_ptr<const AlignedBuffer> bytes, IoDone done) = 0;
+                     std::shared_ptr<const AlignedBuffer> bytes, IoDone done,
+                     WriteOptions options = {}) = 0;
 
   // Forgets the object's blocks: record deleted and committed, then the file unlinked; descriptors
   // in use stay readable. For wrong digests, blocks of a mixed version. Blocking.
@@ -150,6 +151,19 @@ class Store {
                                       const std::function<bool()>& go_on) = 0;
   // As if all of it had been read: reads of a lent file reach nobody.
   virtual void TouchUse(const std::shared_ptr<StoredObject>& object) = 0;
+
+  // Evicts all of the object that can go now. How many bytes went. Blocking.
+  virtual Result<uint64_t> Evict(const std::shared_ptr<StoredObject>& object) = 0;
+  // The operator's pin: never evicted while it lasts, whatever of it is there; durable. Ends with
+  // DropObject. kTooLarge when all pinned objects would pass three quarters of the limit;
+  // kUnsupported: volatile objects. Blocking.
+  virtual Status SetPinned(const std::shared_ptr<StoredObject>& object, bool pinned) = 0;
+  virtual bool IsPinned(const StoredObject& object) = 0;
+  // By the operator: nothing is kept until it is taken back.
+  virtual void SetBypass(bool on) = 0;
+  // Of a chunk of the grid; kOwned where nothing was said. No I/O; recorded with the next commit.
+  virtual void SetPlacement(const std::shared_ptr<StoredObject>& object, uint64_t chunk,
+                            Placement placement) = 0;
 
   // Names are forgotten once the index turns out to be damaged, until the next start.
   virtual void PutName(NameTable table, std::string_view name, std::string_view value) = 0;

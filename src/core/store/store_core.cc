@@ -1,6 +1,7 @@
 #include "core/store/store_core.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 namespace dartfs::core {
@@ -27,8 +28,28 @@ void StoreCore::MeasureDisk() {
   space.SetSpare(few_inodes ? 0 : spare, missing);
 }
 
+uint64_t FrequencyHash(const StoreKey& key, uint64_t chunk) {
+  uint64_t hash = 0;
+  std::memcpy(&hash, key.bytes().data(), sizeof hash);  // a key is a hash already
+  constexpr uint64_t kOdd = 0x9E3779B97F4A7C15U;
+  hash ^= (chunk + 1) * kOdd;
+  return hash != 0 ? hash : 1;
+}
+
 std::shared_ptr<LentFile> StoreCore::MakeLentFile(const StoredObject& object) {
   return std::make_shared<LentFile>(geometry.StoredBytesOfAll(object.size()), lent, space);
+}
+
+Departure StoreCore::MakeDeparture(const std::shared_ptr<StoredObject>& object,
+                                   std::vector<uint64_t> blocks) {
+  counters.evicted_blocks += blocks.size();
+  counters.blocks -= blocks.size();
+  Departure departure;
+  departure.object = object;
+  departure.blocks = std::move(blocks);
+  departure.claimed = true;
+  departure.recorded = !object->is_volatile();
+  return departure;
 }
 
 void StoreCore::ReleaseUnlinked(const std::shared_ptr<LentFile>& lent_file, uint64_t bytes) {

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 
+#include <algorithm>
 #include <bit>
 #include <cerrno>
 #include <utility>
@@ -73,6 +74,9 @@ void StoreImpl::Load(StoreCore& core, const Index::Chunks& chunks) {
     if (record.object_size != object->size()) continue;
     if ((record.flags & ChunkRecord::kLent) != 0 && object->lent_file() == nullptr) {
       object->LoadLent(core.MakeLentFile(*object));
+    }
+    if ((record.flags & ChunkRecord::kPinned) != 0 && object->SetPinned(true)) {
+      core.pins.Take(core.geometry.StoredBytesOfAll(object->size()));
     }
     const uint64_t blocks = object->Load(key.chunk, record);
     core.space.Load(core.geometry.StoredBytesOf(object->size(), key.chunk, blocks));
@@ -171,9 +175,11 @@ std::optional<ObjectMeta> StoreImpl::FindObject(const StoreKey& key) {
 }
 
 BlockPin StoreImpl::Pin(const std::shared_ptr<StoredObject>& object, uint64_t block) {
-  bool use_is_news = false;
-  if (!object->Pin(block, core_->use_clock.NowMs(), &use_is_news)) return {};
-  if (use_is_news) committer_->NoteUse(object, core_->geometry.ChunkOf(block));
+  UseNews news;
+  if (!object->Pin(block, core_->use_clock.NowMs(), &news)) return {};
+  const uint64_t chunk = core_->geometry.ChunkOf(block);
+  if (news.to_index) committer_->NoteUse(object, chunk);
+  if (news.to_count) core_->frequencies.Add(FrequencyHash(object->key(), chunk));
   return {object, block};
 }
 
@@ -190,8 +196,9 @@ void StoreImpl::Read(BlockPin pin, uint64_t offset, std::span<std::byte> into, I
 }
 
 void StoreImpl::Write(std::shared_ptr<StoredObject> object, uint64_t block,
-                      std::shared_ptr<const AlignedBuffer> bytes, IoDone done) {
-  writer_.Write(std::move(object), block, std::move(bytes), std::move(done));
+                      std::shared_ptr<const AlignedBuffer> bytes, IoDone done,
+                      WriteOptions options) {
+  writer_.Write(std::move(object), block, std::move(bytes), std::move(done), options);
 }
 
 Status StoreImpl::DropObject(const std::shared_ptr<StoredObject>& object) {
@@ -251,6 +258,32 @@ void StoreImpl::TouchUse(const std::shared_ptr<StoredObject>& object) {
   }
 }
 
+Result<uint64_t> StoreImpl::Evict(const std::shared_ptr<StoredObject>& object) {
+  return committer_->Evict(object);
+}
+
+Status StoreImpl::SetPinned(const std::shared_ptr<StoredObject>& object, bool pinned) {
+  if (object->is_volatile()) {
+    return MakeError(Code::kUnsupported, "an object without a version can't be pinned");
+  }
+  return committer_->SetPinned(object, pinned);
+}
+
+bool StoreImpl::IsPinned(const StoredObject& object) { return object.is_pinned(); }
+
+void StoreImpl::SetBypass(bool on) { core_->bypass.Hold(on); }
+
+void StoreImpl::SetPlacement(const std::shared_ptr<StoredObject>& object, uint64_t chunk,
+                             Placement placement) {
+  // The grid's chunk is one of ours, or several.
+  const uint64_t ours =
+      core_->geometry.grid().BlocksPerChunk() / core_->geometry.blocks_per_chunk();
+  const uint64_t end = std::min((chunk + 1) * ours, core_->geometry.ChunkCount(object->size()));
+  for (uint64_t each = chunk * ours; each < end; ++each) {
+    if (object->SetPlacement(each, placement)) committer_->NoteUse(object, each);
+  }
+}
+
 void StoreImpl::PutName(NameTable table, std::string_view name, std::string_view value) {
   if (core_->index->damaged()) return;
   if (core_->names.Put(table, name, std::string(value))) return committer_->NoteNames();
@@ -283,6 +316,11 @@ StoreStats StoreImpl::Stats() {
   stats.blocks = counters.blocks;
   stats.objects = core_->table.size();
   stats.pending_blocks = counters.pending_blocks;
+  stats.owned_bytes = core_->table.usage().of(Placement::kOwned);
+  stats.borrowed_bytes = core_->table.usage().of(Placement::kBorrowed);
+  stats.lent_bytes = core_->lent.taken();
+  stats.pinned_bytes = core_->pins.taken();
+  stats.not_admitted_blocks = counters.not_admitted_blocks;
   stats.evicted_blocks = counters.evicted_blocks;
   stats.corrupt_granules = counters.corrupt_granules;
   stats.write_errors = counters.write_errors;

@@ -32,7 +32,8 @@ class StoreImpl final : public Store {
   bool TryRead(const BlockPin& pin, uint64_t offset, std::span<std::byte> into) override;
   void Read(BlockPin pin, uint64_t offset, std::span<std::byte> into, IoDone done) override;
   void Write(std::shared_ptr<StoredObject> object, uint64_t block,
-             std::shared_ptr<const AlignedBuffer> bytes, IoDone done) override;
+             std::shared_ptr<const AlignedBuffer> bytes, IoDone done,
+             WriteOptions options = {}) override;
   Status DropObject(const std::shared_ptr<StoredObject>& object) override;
   Status Rekey(const std::shared_ptr<StoredObject>& object, const StoreKey& key,
                const ObjectMeta& meta) override;
@@ -41,6 +42,12 @@ class StoreImpl final : public Store {
   Result<VerifyReport> Verify(const std::shared_ptr<StoredObject>& object,
                               const std::function<bool()>& go_on) override;
   void TouchUse(const std::shared_ptr<StoredObject>& object) override;
+  Result<uint64_t> Evict(const std::shared_ptr<StoredObject>& object) override;
+  Status SetPinned(const std::shared_ptr<StoredObject>& object, bool pinned) override;
+  bool IsPinned(const StoredObject& object) override;
+  void SetBypass(bool on) override;
+  void SetPlacement(const std::shared_ptr<StoredObject>& object, uint64_t chunk,
+                    Placement placement) override;
   void PutName(NameTable table, std::string_view name, std::string_view value) override;
   std::optional<std::string> GetName(NameTable table, std::string_view name) override;
   void DeleteName(NameTable table, std::string_view name) override;

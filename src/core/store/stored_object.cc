@@ -14,6 +14,12 @@ bool IsNews(uint64_t used_ms, uint64_t now_ms) {
   return used_ms / kUseResolutionMs != now_ms / kUseResolutionMs;
 }
 
+bool Counts(ChunkState& chunk, uint64_t now_ms) {
+  constexpr uint64_t kMsPerSecond = 1000;
+  const auto now_s = static_cast<uint32_t>(now_ms / kMsPerSecond);
+  return std::exchange(chunk.counted_s, now_s) != now_s;
+}
+
 }  // namespace
 
 StoredObject::~StoredObject() = default;
@@ -47,15 +53,19 @@ uint64_t StoredObject::Load(uint32_t chunk, const ChunkRecord& record) {
   entry.present = blocks;
   entry.recorded = blocks;
   entry.used_ms = record.used_ms;
+  entry.placement =
+      record.placement == IndexOf(Placement::kBorrowed) ? Placement::kBorrowed : Placement::kOwned;
+  usage_.Add(entry.placement, geometry_.StoredBytesOf(size_, chunk, blocks));
   set_object_recorded(true);
   return blocks;
 }
 
-bool StoredObject::Pin(uint64_t block, uint64_t now_ms, bool* use_is_news) {
+bool StoredObject::Pin(uint64_t block, uint64_t now_ms, UseNews* news) {
   MutexLock lock(mu_);
   Chunk* const chunk = Find(geometry_.ChunkOf(block));
   if (!PinLocked(chunk, block, now_ms)) return false;
-  *use_is_news = IsNews(chunk->used_ms, now_ms);
+  news->to_index = IsNews(chunk->used_ms, now_ms);
+  news->to_count = Counts(*chunk, now_ms);
   chunk->used_ms = now_ms;
   return true;
 }
@@ -70,6 +80,11 @@ bool StoredObject::PinLocked(Chunk* chunk, uint64_t block, uint64_t now_ms) {
   if (chunk == nullptr || (chunk->present & geometry_.MaskOf(block)) == 0) return false;
   ++uses_[block].pins;
   return true;
+}
+
+bool StoredObject::CountUse(uint64_t block, uint64_t now_ms) {
+  MutexLock lock(mu_);
+  return Counts(FindOrAdd(geometry_.ChunkOf(block)), now_ms);
 }
 
 std::vector<uint32_t> StoredObject::TouchAll(uint64_t now_ms) {
@@ -195,6 +210,7 @@ std::optional<uint64_t> StoredObject::FinishWrite(uint64_t block, GranuleSums su
   if (retired_) return std::nullopt;
   chunk.present |= mask;
   chunk.used_ms = now_ms;
+  usage_.Add(chunk.placement, StoredBytes(block));
   BlockUse& use = uses_[block];
   use.generation = ++last_generation_;
   use.pending = !is_volatile();
@@ -247,12 +263,14 @@ ChunkRecord StoredObject::Snapshot(uint64_t chunk) {
   MutexLock lock(mu_);
   ChunkRecord record;
   record.object_size = size_;
+  if (lent_ != nullptr) record.flags |= ChunkRecord::kLent;
+  if (pinned_) record.flags |= ChunkRecord::kPinned;
   Chunk* const entry = Find(chunk);
   if (entry == nullptr) return record;
   entry->dirty = false;
   record.blocks = entry->recorded;
   record.used_ms = entry->used_ms;
-  if (lent_ != nullptr) record.flags |= ChunkRecord::kLent;
+  record.placement = static_cast<uint8_t>(entry->placement);
   return record;
 }
 
@@ -306,6 +324,7 @@ StoredObject::Claim StoredObject::ClaimForPunch(uint64_t block) {
 
 bool StoredObject::HoldsOnly(const std::vector<uint64_t>& claimed) {
   MutexLock lock(mu_);
+  if (pinned_) return false;
   uint64_t busy = 0;
   for (const Chunk& chunk : chunks_) {
     if (chunk.present != 0) return false;
@@ -383,6 +402,7 @@ StoredObject::Chunk& StoredObject::FindOrAdd(uint64_t chunk) {
 DroppedBlock StoredObject::DropLocked(Chunk& chunk, uint64_t block) {
   const uint64_t mask = geometry_.MaskOf(block);
   const DroppedBlock dropped = {block, (chunk.recorded & mask) != 0};
+  usage_.Remove(chunk.placement, StoredBytes(block));
   chunk.present &= ~mask;
   chunk.recorded &= ~mask;
   chunk.verified &= ~mask;

@@ -28,21 +28,21 @@
 #include "core/store/index_record.h"
 #include "core/store/lent_file.h"
 #include "core/store/object_view.h"
+#include "core/store/placement_shares.h"
 
 namespace dartfs::core {
 
 class StoredObject {
  public:
-  StoredObject(const Geometry& geometry, const StoreKey& key, uint64_t size)
-      : geometry_(geometry), first_key_(key), size_(size) {}
+  StoredObject(const Geometry& geometry, const StoreKey& key, uint64_t size, PlacementUsage& usage)
+      : geometry_(geometry), first_key_(key), size_(size), usage_(usage) {}
   ~StoredObject();
 
   const Geometry& geometry() const { return geometry_; }
   uint64_t size() const { return size_; }
   // By value: Rekey changes it.
   StoreKey key() const;
-  // The key that Rekey moves to, or moved from: under which its records may also stand.
-  std::optional<StoreKey> other_key() const EXCLUDES(mu_);
+  std::optional<StoreKey> other_key() const EXCLUDES(mu_);  // that Rekey moves to, or moved from
   // Null until SetFacts. What it points to lives as long as the object.
   const ObjectFacts* facts() const { return facts_.load(std::memory_order_acquire); }
   void SetFacts(ObjectFacts facts) EXCLUDES(mu_);
@@ -50,22 +50,21 @@ class StoredObject {
   bool is_volatile() const { return facts() != nullptr && facts()->meta.volatile_version; }
   uint64_t StoredBytes(uint64_t block) const { return geometry_.StoredBytes(size_, block); }
 
-  // At the start, from the index; the blocks that count.
+  // At the start; the blocks that count.
   uint64_t Load(uint32_t chunk, const ChunkRecord& record) EXCLUDES(mu_);
 
   // Readers.
-  // Whether it is present, not withheld, and now pinned. `*use_is_news`: the index should be told
-  // of the use.
-  bool Pin(uint64_t block, uint64_t now_ms, bool* use_is_news) EXCLUDES(mu_);
+  // Whether it is present, not withheld, and now pinned.
+  bool Pin(uint64_t block, uint64_t now_ms, UseNews* news) EXCLUDES(mu_);
   // The same, and no use of it.
   bool PinUnused(uint64_t block, uint64_t now_ms) EXCLUDES(mu_);
-  // As if all of it had been read; the chunks of which the index should be told.
+  // As if all of it had been read. Chunks that are news to the index.
   std::vector<uint32_t> TouchAll(uint64_t now_ms) EXCLUDES(mu_);
   void Unpin(uint64_t block) EXCLUDES(mu_);
   // The file can't be used at present: no block is pinned, and none written, before that time.
   void WithholdUntil(uint64_t time_ms) EXCLUDES(mu_);
   ReadView View(uint64_t block, GranuleRange granules) EXCLUDES(mu_);
-  // What View lacked, for the next one. Ignored where the generation has gone on.
+  // These two: ignored where the generation has gone on.
   void KeepSums(uint64_t block, uint64_t generation, GranuleSums sums) EXCLUDES(mu_);
   void MarkVerified(uint64_t block, uint64_t generation, GranuleRange granules) EXCLUDES(mu_);
   uint64_t PresentBlocks() const EXCLUDES(mu_);
@@ -73,24 +72,25 @@ class StoredObject {
   std::vector<bool> PresentMap() const EXCLUDES(mu_);
 
   // Writers.
+  Placement PlacementOf(uint64_t block) EXCLUDES(mu_);
+  // A use of an absent block: whether it counts.
+  bool CountUse(uint64_t block, uint64_t now_ms) EXCLUDES(mu_);
   enum class Claim { kClaimed, kPresent, kBusy, kDropped, kWithheld };
   Claim ClaimForWrite(uint64_t block, uint64_t now_ms) EXCLUDES(mu_);
-  // Of a claimed block. The generation it is present under, nullopt when the object was dropped.
+  // The generation it is present under; nullopt: the object was dropped.
   std::optional<uint64_t> FinishWrite(uint64_t block, GranuleSums sums, uint64_t now_ms)
       EXCLUDES(mu_);
   // Gives a claimed or leaving block up: it is absent.
   void Unclaim(uint64_t block) EXCLUDES(mu_);
-  // Absent blocks of the chunk, all busy afterwards (the caller frees what lies there).
+  // Absent blocks of the chunk, busy afterwards.
   uint64_t ClaimAbsent(uint64_t chunk) EXCLUDES(mu_);
 
   // The committer.
   // Marks the block as held by the index and returns its checksums; null when it has changed.
   GranuleSums MarkRecorded(uint64_t block, uint64_t generation) EXCLUDES(mu_);
-  // What MarkRecorded marked is durable: memory need not keep the checksums, nor tell the block
-  // from the one that the index holds.
+  // What MarkRecorded marked is durable: the index has the checksums.
   void ReleaseSums(uint64_t block, uint64_t generation) EXCLUDES(mu_);
-  // What the index should hold of the chunk.
-  ChunkRecord Snapshot(uint64_t chunk) EXCLUDES(mu_);
+  ChunkRecord Snapshot(uint64_t chunk) EXCLUDES(mu_);  // what the index should hold
   // True once until the next Snapshot: the chunk's use is to be recorded.
   bool MarkDirty(uint64_t chunk) EXCLUDES(mu_);
   bool HasRecorded() EXCLUDES(mu_);
@@ -113,9 +113,15 @@ class StoredObject {
   // Makes an absent, unpinned block busy, so that its place in the file can be freed. kBusy: try
   // later; kPresent: stored anew.
   Claim ClaimForPunch(uint64_t block) EXCLUDES(mu_);
-  // No blocks but these, which are busy.
+  // No blocks but these, which are busy, and no pin of the operator's.
   bool HoldsOnly(const std::vector<uint64_t>& claimed) EXCLUDES(mu_);
   bool retired() EXCLUDES(mu_);
+
+  std::vector<uint64_t> TakeAll() EXCLUDES(mu_);  // that can go now
+  bool SetPinned(bool pinned) EXCLUDES(mu_);
+  bool is_pinned() const EXCLUDES(mu_);
+  // Whether the index should be told.
+  bool SetPlacement(uint64_t chunk, Placement placement) EXCLUDES(mu_);
 
   // Lending. All blocks present, recorded, and checked in this run.
   bool IsComplete() const EXCLUDES(mu_);
@@ -124,10 +130,8 @@ class StoredObject {
   std::shared_ptr<LentFile> lent_file() const EXCLUDES(mu_);
   // False where it is not complete, recorded and verified; else it is lent from now on.
   bool MarkLent(std::shared_ptr<LentFile> lent) EXCLUDES(mu_);
-  // At the start, as the index says.
   void LoadLent(std::shared_ptr<LentFile> lent) EXCLUDES(mu_);
-  // Nobody was given it: the mark could not be made durable.
-  void UnmarkLent() EXCLUDES(mu_);
+  void UnmarkLent() EXCLUDES(mu_);  // the mark could not be made durable
   // One more loan of the lent file, if it still has that number, and is complete and verified.
   std::shared_ptr<LentFile> BeginLoan(uint64_t file_number, bool* too_much) EXCLUDES(mu_);
   // Whether the lent file's name may go: nothing present, no block pinned, none busy but
@@ -139,10 +143,9 @@ class StoredObject {
   std::shared_ptr<ObjectFile> file() EXCLUDES(mu_);
   // Which of the object's files is current; it changes with ReplaceFile.
   uint64_t file_number() const EXCLUDES(mu_);
-  // False where the file is no longer current.
+  // False where it is no longer current.
   bool SetFile(std::shared_ptr<ObjectFile> file, uint64_t number) EXCLUDES(mu_);
-  // Once the operations under way have ended.
-  void CloseFile() EXCLUDES(mu_);
+  void CloseFile() EXCLUDES(mu_);  // once the operations under way have ended
   // Whether the file was used since the last call.
   bool TestAndClearFileUsed() EXCLUDES(mu_);
   // Frees what only readers need. For an object that nobody has open.
@@ -156,9 +159,12 @@ class StoredObject {
   bool PinLocked(Chunk* chunk, uint64_t block, uint64_t now_ms) REQUIRES(mu_);
   std::vector<DroppedBlock> DropAllLocked() REQUIRES(mu_);
   DroppedBlock DropLocked(Chunk& chunk, uint64_t block) REQUIRES(mu_);
-  // Whether all blocks of the object are in that mask of their chunks.
+  // Whether all of the object's blocks are in it.
   bool IsFullLocked(uint64_t Chunk::*mask) const REQUIRES(mu_);
   uint64_t NewestUseLocked() const REQUIRES(mu_);
+  // nullopt where there are both.
+  std::optional<Placement> OnlyPlacementLocked() const REQUIRES(mu_);
+  bool MayLeaveWholeLocked() const REQUIRES(mu_);
   bool AnyPinsLocked() const REQUIRES(mu_);
   uint64_t EvictableMask(const Chunk& chunk) const REQUIRES(mu_);
   // Appends to `taken` what nobody pins of the chunk.
@@ -170,6 +176,7 @@ class StoredObject {
   const Geometry& geometry_;
   const StoreKey first_key_;
   const uint64_t size_;
+  PlacementUsage& usage_;
   std::atomic<const ObjectFacts*> facts_ = nullptr;
   std::atomic<bool> object_recorded_ = false;
 
@@ -180,6 +187,7 @@ class StoredObject {
   std::shared_ptr<ObjectFile> file_ GUARDED_BY(mu_);
   uint64_t file_number_ GUARDED_BY(mu_) = 0;
   std::shared_ptr<LentFile> lent_ GUARDED_BY(mu_);
+  bool pinned_ GUARDED_BY(mu_) = false;
   bool file_used_ GUARDED_BY(mu_) = false;
   bool retired_ GUARDED_BY(mu_) = false;
   uint64_t last_generation_ GUARDED_BY(mu_) = 0;

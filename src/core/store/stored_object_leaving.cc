@@ -10,27 +10,35 @@ namespace dartfs::core {
 std::vector<Evictable> StoredObject::FindEvictable() {
   MutexLock lock(mu_);
   std::vector<Evictable> found;
-  const bool complete = IsFullLocked(is_volatile() ? &Chunk::present : &Chunk::recorded);
-  if (lent_ != nullptr && (!complete || lent_->on_loan())) return found;
-  if (complete) {
-    found.push_back({.whole = true, .used_ms = NewestUseLocked()});
+  if (pinned_) return found;
+  if (MayLeaveWholeLocked()) {
+    const Placement placement = OnlyPlacementLocked().value_or(Placement::kOwned);
+    found.push_back({.whole = true, .used_ms = NewestUseLocked(), .placement = placement});
     return found;
   }
+  // What is complete waits for its last commit, to go as one.
+  const bool goes_as_one = IsFullLocked(&Chunk::present) && OnlyPlacementLocked().has_value();
+  if (lent_ != nullptr || goes_as_one) return found;
   for (const Chunk& chunk : chunks_) {
     if (EvictableMask(chunk) == 0) continue;
-    found.push_back({.chunk = chunk.index, .used_ms = chunk.used_ms});
+    found.push_back({.chunk = chunk.index, .used_ms = chunk.used_ms, .placement = chunk.placement});
   }
   return found;
+}
+
+// Complete ones, but where only a part of it may have to give way to the other kind.
+bool StoredObject::MayLeaveWholeLocked() const {
+  if (!IsFullLocked(is_volatile() ? &Chunk::present : &Chunk::recorded)) return false;
+  if (lent_ != nullptr) return !lent_->on_loan() && !AnyPinsLocked();
+  return OnlyPlacementLocked().has_value();
 }
 
 std::vector<uint64_t> StoredObject::TakeForEviction(const Evictable& from, uint64_t bytes) {
   MutexLock lock(mu_);
   std::vector<uint64_t> taken;
+  if (pinned_) return taken;
   if (from.whole) {
-    if (NewestUseLocked() != from.used_ms) return taken;
-    if (lent_ != nullptr) {
-      if (!IsFullLocked(&Chunk::recorded) || lent_->on_loan() || AnyPinsLocked()) return taken;
-    }
+    if (NewestUseLocked() != from.used_ms || !MayLeaveWholeLocked()) return taken;
     for (Chunk& chunk : chunks_) TakeChunkLocked(chunk, UINT64_MAX, &taken);
     return taken;
   }
@@ -38,6 +46,51 @@ std::vector<uint64_t> StoredObject::TakeForEviction(const Evictable& from, uint6
   if (chunk == nullptr || chunk->used_ms != from.used_ms || lent_ != nullptr) return taken;
   TakeChunkLocked(*chunk, bytes, &taken);
   return taken;
+}
+
+std::vector<uint64_t> StoredObject::TakeAll() {
+  MutexLock lock(mu_);
+  std::vector<uint64_t> taken;
+  if (pinned_ || (lent_ != nullptr && !MayLeaveWholeLocked())) return taken;
+  for (Chunk& chunk : chunks_) TakeChunkLocked(chunk, UINT64_MAX, &taken);
+  return taken;
+}
+
+bool StoredObject::SetPinned(bool pinned) {
+  MutexLock lock(mu_);
+  return std::exchange(pinned_, pinned) != pinned;
+}
+
+bool StoredObject::is_pinned() const {
+  MutexLock lock(mu_);
+  return pinned_;
+}
+
+bool StoredObject::SetPlacement(uint64_t chunk, Placement placement) {
+  MutexLock lock(mu_);
+  Chunk& entry = FindOrAdd(chunk);
+  if (entry.placement == placement) return false;
+  const uint64_t bytes = geometry_.StoredBytesOf(size_, chunk, entry.present);
+  usage_.Remove(entry.placement, bytes);
+  usage_.Add(placement, bytes);
+  entry.placement = placement;
+  return entry.present != 0;
+}
+
+Placement StoredObject::PlacementOf(uint64_t block) {
+  MutexLock lock(mu_);
+  const Chunk* const chunk = Find(geometry_.ChunkOf(block));
+  return chunk == nullptr ? Placement::kOwned : chunk->placement;
+}
+
+std::optional<Placement> StoredObject::OnlyPlacementLocked() const {
+  std::optional<Placement> only;
+  for (const Chunk& chunk : chunks_) {
+    if (chunk.present == 0) continue;
+    if (only && *only != chunk.placement) return std::nullopt;
+    only = chunk.placement;
+  }
+  return only;
 }
 
 void StoredObject::TakeChunkLocked(Chunk& chunk, uint64_t bytes, std::vector<uint64_t>* taken) {

@@ -291,7 +291,8 @@ TEST(ObjectTableTest, IdleObjectsCanBeTrimmedAndRemoved) {
 TEST(StoredObjectTest, ABlockIsKnownUntilItsRecordIsDurable) {
   const Grid grid;
   const Geometry geometry(grid);
-  StoredObject object(geometry, KeyNumber(1), grid.block_size);
+  PlacementUsage usage;
+  StoredObject object(geometry, KeyNumber(1), grid.block_size, usage);
   object.SetFacts({KeyNumber(1), {}});
   const GranuleRange all = {0, grid.GranuleCount(grid.block_size)};
   const auto write = [&] {
@@ -299,8 +300,8 @@ TEST(StoredObjectTest, ABlockIsKnownUntilItsRecordIsDurable) {
     return object.FinishWrite(0, std::make_shared<std::vector<uint64_t>>(all.count), 1).value();
   };
   const auto read_all = [&](uint64_t generation) {
-    bool use_is_news = false;
-    ASSERT_TRUE(object.Pin(0, 1, &use_is_news));
+    UseNews news;
+    ASSERT_TRUE(object.Pin(0, 1, &news));
     object.MarkVerified(0, generation, all);
     object.Unpin(0);
   };
