@@ -60,20 +60,19 @@ int Unescape(std::string_view text, size_t& at) {
 }
 
 Status CheckComponent(std::string_view name, std::string_view path) {
+  const bool dots = name == "." || name == "..";
+  if (!name.empty() && !dots && name.size() <= kMaxNameBytes) return {};
   const std::string where = "the path '" + EscapeForeign(path) + "' ";
   if (name.empty()) {
     return Wrong(where +
                  "has an empty component; write it without a '/' at its ends and without '//'");
   }
-  if (name == "." || name == "..") {
+  if (dots) {
     return Wrong(where + "has the component '" + std::string(name) +
                  "'; write the path from the mount's root as it is to appear");
   }
-  if (name.size() > kMaxNameBytes) {
-    return Wrong(where + "has a component of " + std::to_string(name.size()) +
-                 " bytes; a name has at most " + std::to_string(kMaxNameBytes));
-  }
-  return {};
+  return Wrong(where + "has a component of " + std::to_string(name.size()) +
+               " bytes; a name has at most " + std::to_string(kMaxNameBytes));
 }
 
 // A '/' or NUL out of an escape can't be part of a name.
@@ -181,6 +180,7 @@ Result<std::optional<CatalogLine>> ParseCatalogLine(std::string_view line) {
 std::string RawDigest(std::string_view digest) {
   std::string raw;
   const size_t begin = std::min(digest.find(':'), digest.size());
+  raw.reserve((digest.size() - begin) / 2);
   for (size_t i = begin + 1; i + 1 < digest.size(); i += 2) {
     raw += static_cast<char>(HexValue(digest[i]) * 16 + HexValue(digest[i + 1]));
   }

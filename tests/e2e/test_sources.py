@@ -175,8 +175,9 @@ class Catalogues(Case):
         count = sized(200_000, 20_000)
         with open(self.file, "w") as file:
             for i in range(count):
-                file.write(f"dir{i // 1000}/image-{i}.qcow2\thttp://127.0.0.1:1/pool/image-{i}.qcow2"
-                           f"?versionId={i}\t{i}\tsha256:{i:064x}\n")
+                file.write(f"dir{i // 1000}/image-{i}.qcow2\t"
+                           f"http://127.0.0.1:1/pool/image-{i}.qcow2?versionId={i}\t"
+                           f"{i}\tsha256:{i:064x}\n")
         node = self.mount()
         before = rss(node)
         nodes = node_count(node)

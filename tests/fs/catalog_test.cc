@@ -3,8 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -208,19 +209,13 @@ TEST(Catalog, ManyEntriesTakeLittle) {
             "?versionId=" + std::to_string(i * 7919) + "\t" + std::to_string(i * 4096) + "\t" +
             kSha256 + "\n";
   }
-  const auto begin = std::chrono::steady_clock::now();
+  const std::clock_t begin = std::clock();
   const auto catalog = Parsed(text);
-  const auto took = std::chrono::steady_clock::now() - begin;
+  const auto took_ms = (std::clock() - begin) * 1000 / CLOCKS_PER_SEC;
   EXPECT_EQ(catalog->files(), kFiles);
   const size_t bytes = catalog->memory_bytes() / kFiles;
   EXPECT_LT(bytes, 300U);
-  RecordProperty("bytes_per_entry", static_cast<int>(bytes));
-  RecordProperty(
-      "parse_ms",
-      static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(took).count()));
-  std::printf(
-      "%zu files: %zu bytes each, parsed in %lld ms\n", kFiles, bytes,
-      static_cast<long long>(std::chrono::duration_cast<std::chrono::milliseconds>(took).count()));
+  std::printf("%zu files: %zu bytes each, parsed in %ld ms of CPU\n", kFiles, bytes, took_ms);
 }
 
 }  // namespace
