@@ -9,16 +9,19 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <filesystem>
 #include <memory>
 #include <new>
 #include <system_error>
+#include <thread>
 #include <vector>
 
 #include "core/base/hash.h"
 #include "core/base/text.h"
+#include "core/base/thread.h"
 #include "core/base/unique_fd.h"
 #include "core/store/layout.h"
 
@@ -26,25 +29,54 @@ namespace dartfs::core {
 namespace {
 
 constexpr size_t kHashPieceBytes = size_t{1} << 20;
+constexpr size_t kPiecesPerThread = 32;  // fewer are not worth another
+constexpr size_t kMostHashThreads = 3;
 
 std::string SealPath(const std::string& dir) { return dir + "/seal"; }
 
-// One checksum over the checksums of the file's pieces, and its size.
+// Sums of the file's pieces `first`, `first + step` and so on, into their places in `sums`.
+Status SumPieces(int fd, uint64_t size, size_t first, size_t step, std::vector<uint64_t>* sums) {
+  std::vector<std::byte> piece(kHashPieceBytes);
+  for (size_t i = first; i < sums->size(); i += step) {
+    const uint64_t start = i * kHashPieceBytes;
+    const size_t length = std::min<uint64_t>(kHashPieceBytes, size - start);
+    for (size_t done = 0; done < length;) {
+      const ssize_t bytes =
+          ::pread(fd, piece.data() + done, length - done, static_cast<off_t>(start + done));
+      if (bytes < 0 && errno == EINTR) continue;
+      if (bytes < 0) return ErrnoError(errno, "read");
+      if (bytes == 0) return MakeError(Code::kIo, "the file shrinks");
+      done += static_cast<size_t>(bytes);
+    }
+    (*sums)[i] = Xxh3(std::span(piece).first(length));
+  }
+  return {};
+}
+
+// One checksum over the checksums of the file's pieces, and its size. A large index is read by
+// several threads: a start waits for this.
 Result<std::string> SealText(const std::string& dir) {
   const std::string path = dir + "/data.mdb";
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd.valid()) return ErrnoError(errno, "cannot open " + EscapeForeign(path));
+  struct stat st = {};
+  if (::fstat(fd.get(), &st) != 0) return ErrnoError(errno, "fstat " + EscapeForeign(path));
+  const auto size = static_cast<uint64_t>(st.st_size);
   ::posix_fadvise(fd.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
-  std::vector<std::byte> piece(kHashPieceBytes);
-  std::vector<uint64_t> sums;
-  uint64_t size = 0;
-  for (;;) {
-    const ssize_t bytes = ::pread(fd.get(), piece.data(), piece.size(), static_cast<off_t>(size));
-    if (bytes < 0 && errno == EINTR) continue;
-    if (bytes < 0) return ErrnoError(errno, "cannot read " + EscapeForeign(path));
-    if (bytes == 0) break;
-    sums.push_back(Xxh3(std::span(piece).first(static_cast<size_t>(bytes))));
-    size += static_cast<uint64_t>(bytes);
+  std::vector<uint64_t> sums((size + kHashPieceBytes - 1) / kHashPieceBytes);
+  const size_t helpers = std::min<size_t>(kMostHashThreads, sums.size() / kPiecesPerThread);
+  std::vector<Status> outcomes(helpers + 1);
+  const auto sum_share = [&](size_t share) {
+    outcomes[share] = SumPieces(fd.get(), size, share, outcomes.size(), &sums);
+  };
+  std::vector<std::thread> threads;
+  for (size_t i = 1; i <= helpers; ++i) {
+    threads.push_back(StartThread("index-seal", [&sum_share, i] { sum_share(i); }));
+  }
+  sum_share(0);
+  for (auto& thread : threads) thread.join();
+  for (const Status& outcome : outcomes) {
+    if (!outcome) return Error(outcome.error()).WithContext(EscapeForeign(path));
   }
   const uint64_t sum = Xxh3(std::as_bytes(std::span(sums)));
   return "data.mdb " + std::to_string(size) + " bytes, xxh3 " + std::to_string(sum) + "\n";

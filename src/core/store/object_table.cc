@@ -106,6 +106,13 @@ void ObjectTable::ForEach(const std::function<void(const std::shared_ptr<StoredO
   }
 }
 
+void ObjectTable::Reserve(size_t objects) {
+  for (Shard& shard : shards_) {
+    MutexLock lock(shard.mu);
+    shard.objects.reserve(objects / kShards);
+  }
+}
+
 size_t ObjectTable::size() {
   size_t count = 0;
   for (Shard& shard : shards_) {

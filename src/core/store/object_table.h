@@ -44,6 +44,8 @@ class ObjectTable {
   // Under the shard's lock: short, and without calls back.
   void ForEach(const std::function<void(const std::shared_ptr<StoredObject>&)>& visit);
   size_t size();
+  // Room for so many, so that a start need not make it bit by bit.
+  void Reserve(size_t objects);
   const PlacementUsage& usage() const { return usage_; }
 
  private:

@@ -22,10 +22,16 @@ void StoreCore::MeasureDisk() {
       static_cast<uint64_t>(static_cast<double>(free->total_bytes) * options.reserve_fraction);
   const uint64_t spare = free->free_bytes > reserve ? free->free_bytes - reserve : 0;
   const uint64_t missing = free->free_bytes < reserve ? reserve - free->free_bytes : 0;
-  const bool few_inodes = free->total_inodes != 0 &&
-                          static_cast<double>(free->free_inodes) <
-                              static_cast<double>(free->total_inodes) * options.reserve_fraction;
-  space.SetSpare(few_inodes ? 0 : spare, missing);
+  const auto inode_reserve =
+      static_cast<uint64_t>(static_cast<double>(free->total_inodes) * options.reserve_fraction);
+  // Where the file system does not say how many there are, there is nothing to be kept.
+  const bool few_inodes = free->total_inodes != 0 && free->free_inodes < inode_reserve;
+  if (!few_inodes) return space.SetSpare(spare, missing);
+  // An inode comes free with a file: so many bytes of average files have to go.
+  const uint64_t inodes = inode_reserve - free->free_inodes;
+  const uint64_t used = space.used();
+  const uint64_t objects = std::max<uint64_t>(table.size(), 1);
+  space.SetSpare(0, std::max(missing, inodes < objects ? used / objects * inodes : used));
 }
 
 uint64_t FrequencyHash(const StoreKey& key, uint64_t chunk) {

@@ -63,6 +63,7 @@ StoreImpl::StoreImpl(std::shared_ptr<StoreCore> core, const Index::Chunks& chunk
 
 void StoreImpl::Load(StoreCore& core, const Index::Chunks& chunks) {
   std::shared_ptr<StoredObject> object;
+  core.table.Reserve(chunks.size());
   for (const auto& [key, record] : chunks) {
     // Records of one object follow one another.
     if (object == nullptr || object->key() != key.object) {

@@ -242,6 +242,7 @@ TEST_F(StoreSpaceTest, AStuckDiskHoldsNoReaderOfOtherBlocks) {
   const auto a = Object("a", 4 * kBlock);
   ASSERT_TRUE(Put(a, 0));
   EXPECT_EQ(Get(a, 0), Got::kHit);
+  ASSERT_TRUE(store_->Flush());  // its sync is not to be among those held
   faulty_->SetChoose([](const DiskCall& call) {
     return DiskFault{.kind = call.kind == DiskCall::Kind::kRead ? DiskFault::Kind::kNone
                                                                 : DiskFault::Kind::kHold};
@@ -433,6 +434,34 @@ TEST_F(StoreSmallDiskTest, TheReserveIsKept) {
   ASSERT_EQ(::statfs(mountpoint_.c_str(), &fs), 0);
   // But for what the index takes.
   EXPECT_GE(static_cast<double>(fs.f_bavail), 0.2 * static_cast<double>(fs.f_blocks));
+}
+
+TEST_F(StoreSmallDiskTest, TheReserveOfInodesIsKept) {
+  ASSERT_EQ(::mount("tmpfs", mountpoint_.c_str(), "tmpfs", MS_REMOUNT, "size=64m,nr_inodes=800"),
+            0);
+  const auto free_inodes = [&] {
+    struct statfs fs = {};
+    EXPECT_EQ(::statfs(mountpoint_.c_str(), &fs), 0);
+    return static_cast<uint64_t>(fs.f_ffree);
+  };
+  options_.reserve_fraction = 0.25;
+  options_.limit_bytes = uint64_t{16} << 20;  // of which a 32nd goes at a time
+  Start();
+  for (int i = 0; i < 500; ++i) {
+    const auto held = Object("o" + std::to_string(i), kBlock);
+    const Status status = Put(held, 0);
+    EXPECT_TRUE(status) << i << status.error().ToString();
+  }
+  constexpr uint64_t kUnderWay = 20;  // measured before it was made
+  EXPECT_GE(free_inodes() + kUnderWay, 200U);
+  EXPECT_FALSE(store_->Stats().bypass) << store_->Stats().bypass_reason;
+  EXPECT_GT(store_->Stats().blocks, 100U);
+  // And while others take them.
+  const uint64_t before = store_->Stats().blocks;
+  for (int i = 0; i < 100; ++i) std::ofstream(mountpoint_ + "/other" + std::to_string(i));
+  EXPECT_TRUE(Eventually([&] { return free_inodes() + kUnderWay >= 200; })) << free_inodes();
+  EXPECT_LT(store_->Stats().blocks, before);
+  EXPECT_GT(store_->Stats().blocks, 20U);
 }
 
 TEST_F(StoreSmallDiskTest, OthersFillTheDisk) {
