@@ -11,8 +11,8 @@
 #include "app/attach.h"
 #include "app/attach_request.h"
 #include "app/json_fields.h"
-#include "app/mount_paths.h"
 #include "app/reports.h"
+#include "app/target_walk.h"
 #include "core/base/text.h"
 
 namespace dartfs::app {
@@ -32,47 +32,16 @@ bool IsFuseDevice(int fd) {
          st.st_rdev == makedev(kMiscMajor, kFuseMinor);
 }
 
-// What a path or URL means, and where it is, or may be, a directory of a mount.
-struct Target {
-  std::optional<core::Url> url;        // of a directory that is nobody's: none
-  std::shared_ptr<ServedMount> mount;  // null: no mount's
-  std::optional<fs::DirRef> dir;
-  std::string digest = {};  // that the mount states for it
-};
-
-Target TargetOfUrl(const core::Url& url, const MountSet& mounts) {
-  for (const auto& mount : mounts.All()) {
-    if (auto dir = mount->names().DirOfUrl(url)) return {url, mount, std::move(dir)};
-  }
-  return {url, nullptr, std::nullopt};
-}
-
-Result<Target> TargetOfPath(const std::string& path, const MountSet& mounts) {
-  auto mount = mounts.At(path);
-  if (mount == nullptr) {
-    return MakeError(Code::kNotFound, EscapeForeign(path) +
-                                          " does not lie on a mount of this node (dartfsctl status "
-                                          "lists them)");
-  }
-  const auto below = PathBelow(mount->mountpoint(), path).value_or(std::vector<std::string>());
-  const fs::Namespace& names = mount->names();
-  if (below.empty()) return Target{names.RootUrl(), mount, names.Root()};
-  const auto dir = DirOfPath(names, below);
-  Result<core::Url> url = UrlOfPath(names, below);
-  if (!url && !dir) return url.error();
-  return Target{url ? std::optional(*url) : std::nullopt, mount,
-                dir ? std::optional(*dir) : std::nullopt, DigestOfPath(names, below)};
-}
-
-Result<Target> TargetOf(const json& request, const MountSet& mounts) {
-  if (const auto text = TextField(request, "url")) {
-    TRY_ASSIGN(const core::Url url, core::ParseUrl(*text));
-    return TargetOfUrl(url, mounts);
-  }
+Result<TargetName> TargetNameOf(const json& request) {
+  TargetName name;
+  name.url = TextField(request, "url").value_or("");
   const auto encoded = TextField(request, "path");
   const auto path = encoded ? core::PercentDecode(*encoded) : std::nullopt;
-  if (!path) return MakeError(Code::kInvalidArgument, "this needs a url or a path");
-  return TargetOfPath(*path, mounts);
+  if (name.url.empty() && !path) {
+    return MakeError(Code::kInvalidArgument, "this needs a url or a path");
+  }
+  name.path = path.value_or("");
+  return name;
 }
 
 }  // namespace
@@ -97,6 +66,7 @@ NodeControl::NodeControl(const Options& options, NodeCore& core, MountSet& mount
       core_(core),
       mounts_(mounts),
       mount_namespace_(MountNamespace()),
+      jobs_(core.engine(), mounts),
       explain_worker_(core::MakeThreadScheduler("explain", 1, core::RealClock())) {}
 
 NodeControl::~NodeControl() {
@@ -116,6 +86,7 @@ void NodeControl::AddVerbs() {
         return Attach(request, std::move(device));
       },
       mounts_.worker());
+  jobs_.AddVerbs(dispatch_);
 }
 
 Result<json> NodeControl::Status() {
@@ -125,7 +96,8 @@ Result<json> NodeControl::Status() {
 }
 
 Result<json> NodeControl::Explain(const json& request) {
-  TRY_ASSIGN(const Target target, TargetOf(request, mounts_));
+  TRY_ASSIGN(const TargetName name, TargetNameOf(request));
+  TRY_ASSIGN(const Target target, FindTarget(name, mounts_));
   json report =
       target.url ? ExplainReport(*target.url, target.digest, core_.engine()) : json::object();
   if (target.mount != nullptr) report["mountpoint"] = target.mount->mountpoint();
@@ -172,6 +144,9 @@ void NodeControl::StopListening() {
   if (server_ != nullptr) server_->Stop();
 }
 
-void NodeControl::StopAnswering() { explain_worker_.reset(); }
+void NodeControl::StopAnswering() {
+  explain_worker_.reset();
+  jobs_.Stop();
+}
 
 }  // namespace dartfs::app

@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "app/cache_jobs.h"
 #include "app/control_dispatch.h"
 #include "app/control_server.h"
 #include "app/mount_set.h"
@@ -24,7 +25,7 @@ class NodeControl {
 
   // No request comes in any more; those begun may still run.
   void StopListening();
-  // Waits for those that read the disk, which need not hold up the end of a mount.
+  // Cancels jobs, and waits for all that read the disk, which need not hold up the end of a mount.
   void StopAnswering();
 
  private:
@@ -42,6 +43,7 @@ class NodeControl {
   const core::TimePoint started_ = core::RealClock().Now();
   const uint64_t mount_namespace_;
   ControlDispatch dispatch_;
+  CacheJobs jobs_;
   std::unique_ptr<core::Scheduler> explain_worker_;
   std::unique_ptr<ControlServer> server_;
 };

@@ -28,7 +28,8 @@ ServedMount::~ServedMount() { Stop(); }
 Status ServedMount::Mount(Start start) {
   TRY_ASSIGN(const fs::Source source, fs::ParseSource(options_.source));
   fs::NamespaceOptions names;
-  if (source.kind == fs::SourceKind::kUrl) names.authorization = AuthorizationOf(source.url);
+  if (source.kind == fs::SourceKind::kUrl) authorization_ = AuthorizationOf(source.url);
+  names.authorization = authorization_;
   names.ttl = options_.ttl;
   names.immutable = options_.immutable;
   TRY_ASSIGN(auto made, fs::MakeNamespace(options_.source, names, core_.engine(),
@@ -45,7 +46,7 @@ Status ServedMount::Mount(Start start) {
   mount.umask = options_.umask.value_or(0);
   mount.timeout = options_.timeout.value_or(core::Duration::zero());
   mount.ttl = options_.ttl;
-  mount.authorization = names.authorization;
+  mount.authorization = authorization_;
   if (start.device) {
     mount.device = std::move(start.device->fd);
     mount.device_number = start.device->number;

@@ -50,6 +50,8 @@ class ServedMount {
   bool ended() const { return ended_.load(std::memory_order_acquire); }
   MountFacts Facts() const;
   fs::Namespace& names() const { return *names_; }
+  // Of its reads, as in core::Requester.
+  const std::string& authorization() const { return authorization_; }
 
   // Unmounts; answers everything that waits; joins. Twice is fine, also at once.
   void Stop();
@@ -61,6 +63,7 @@ class ServedMount {
   const Options options_;
   const core::TimePoint since_ = core::RealClock().Now();
   NodeCore& core_;
+  std::string authorization_;
   fs::Namespace* names_ = nullptr;  // owned by the mount
   std::unique_ptr<fs::Mount> mount_;
   std::atomic<bool> ended_{false};

@@ -7,6 +7,7 @@
 
 #include "app/json_fields.h"
 #include "core/base/text.h"
+#include "ctl/progress.h"
 
 namespace dartfs::ctl {
 namespace {
@@ -196,6 +197,7 @@ std::string RenderStatus(const json& status) {
   for (const json& mount : Part(status, "mounts")) {
     Line(out, "mount", Text(mount, "mountpoint") + " shows " + Text(mount, "source"));
   }
+  if (Part(status, "mounts").empty()) Line(out, "mount", "none at present");
   AddCache(out, Part(status, "cache"));
   AddTraffic(out, status);
   AddFlights(out, Part(status, "flights"));
@@ -226,6 +228,70 @@ std::string RenderExplain(const json& explained) {
     Line(out, "last error", error == nullptr ? "none" : ErrorText(*error));
   }
   return out;
+}
+
+std::string RenderMounts(const json& status) {
+  std::string out;
+  for (const json& mount : Part(status, "mounts")) {
+    Line(out, "mount", Text(mount, "mountpoint"));
+    Line(out, "", "shows " + Text(mount, "source") + ", for " + Seconds(Number(mount, "age_ms")));
+    Line(out, "",
+         fmt::format("open: {} files, {} directories; {} names known, {} requests waiting",
+                     Number(mount, "open_files"), Number(mount, "open_dirs"),
+                     Number(mount, "nodes"), Number(mount, "waiting")));
+    std::string options;
+    for (const auto& [name, unused] : Part(mount, "options").items()) {
+      options +=
+          (options.empty() ? "" : ", ") + name + " " + Text(Part(mount, "options"), name.c_str());
+    }
+    Line(out, "", options);
+  }
+  return out.empty() ? "none at present\n" : out;
+}
+
+std::string RenderJobs(const json& jobs) {
+  std::string out;
+  for (const json& job : Part(jobs, "jobs")) {
+    out += fmt::format("job {:<4} {:<10} {} {}\n", Number(job, "job"), Text(job, "state"),
+                       Text(job, "verb"), Text(job, "what"));
+    out += fmt::format("         {}, {}\n", ProgressText(job, 0),
+                       Seconds(NumberField(job, "took_ms").value_or(Number(job, "age_ms"))));
+  }
+  return out.empty() ? "none\n" : out;
+}
+
+std::string RenderStarted(const json& started) {
+  return fmt::format("job {0} has begun (dartfsctl jobs; dartfsctl cancel {0})\n",
+                     Number(started, "job"));
+}
+
+std::string RenderJobEnd(const json& job) {
+  const json& objects = Part(job, "objects");
+  const json& bytes = Part(job, "bytes");
+  const std::string verb = TextField(job, "verb").value_or("");
+  std::string out = fmt::format("{} {}: {} of {} objects", verb, Text(job, "state"),
+                                Number(objects, "done"), Number(objects, "found"));
+  if (verb == "warm") {
+    out += fmt::format(", {} of {} held", Size(bytes, "done"), Size(bytes, "total"));
+  } else if (verb == "evict") {
+    out += fmt::format(", {} given up", Size(bytes, "done"));
+  } else if (verb == "verify") {
+    out += fmt::format(", {} read and checked, {} damaged granules", Size(bytes, "done"),
+                       Number(job, "bad_granules"));
+  }
+  out += fmt::format(", {}\n", Seconds(Number(job, "took_ms")));
+  for (const json& error : Part(job, "errors")) {
+    out += "  " + Text({{"text", error}}, "text") + "\n";
+  }
+  return out;
+}
+
+std::string RenderCancelled(const json& answer) {
+  return BoolField(answer, "cancelled").value_or(false) ? "cancelled\n" : "it was over already\n";
+}
+
+std::string RenderSet(const json& answer) {
+  return Text(answer, "name") + " is " + Text(answer, "value") + "\n";
 }
 
 }  // namespace dartfs::ctl
