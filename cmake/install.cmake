@@ -33,3 +33,5 @@ install(CODE "
 install(FILES contrib/tmpfiles.d/dartfs.conf DESTINATION lib/tmpfiles.d)
 install(FILES contrib/dartfs.toml contrib/systemd/README.md contrib/systemd/srv-images.mount
   contrib/systemd/srv-images.automount DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples)
+install(FILES contrib/completion/dartfs contrib/completion/dartfsctl
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)

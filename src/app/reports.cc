@@ -114,6 +114,7 @@ json ObjectReport(const core::Object& object, core::Store& store) {
   if (meta.last_modified >= 0) report["last_modified"] = core::FormatHttpDate(meta.last_modified);
   if (facts.identity.content_addressed()) report["verified"] = object.verified();
   if (object.stored() == nullptr) return report;
+  report["pinned"] = store.IsPinned(*object.stored());
   const std::vector<bool> present = store.PresentMap(*object.stored());
   report["blocks"] = {{"held", store.PresentBlocks(*object.stored())},
                       {"total", present.size()},

@@ -169,6 +169,7 @@ class Process {
 
   Result<std::optional<Joined>> Join() {
     if (options_.no_mount) return std::optional<Joined>();
+    if (!signals_) core::LogToStderr();  // a process that joins has no log of its own
     return JoinNode(invocation_, ReportMounted());
   }
 

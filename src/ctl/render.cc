@@ -152,7 +152,8 @@ void AddBlocks(std::string& out, const json& object) {
 
 std::string Flags(const json& object) {
   std::string flags;
-  for (const char* name : {"immutable", "unversioned", "verified", "range_blind", "superseded"}) {
+  for (const char* name :
+       {"immutable", "unversioned", "verified", "range_blind", "superseded", "pinned"}) {
     if (BoolField(object, name).value_or(false))
       flags += (flags.empty() ? "" : ", ") + std::string(name);
   }
