@@ -23,7 +23,8 @@ install(CODE "
   endif()
   configure_file(\"${PROJECT_SOURCE_DIR}/contrib/systemd/dartfs.service.in\"
     \"${PROJECT_BINARY_DIR}/dartfs.service\" @ONLY)
-  file(INSTALL \"${PROJECT_BINARY_DIR}/dartfs.service\" DESTINATION \"\${prefix}/lib/systemd/system\")
+  file(INSTALL \"${PROJECT_BINARY_DIR}/dartfs.service\"
+    DESTINATION \"\${prefix}/lib/systemd/system\")
   # The administrator's own from then on.
   if(NOT EXISTS \"\$ENV{DESTDIR}\${DARTFS_SYSCONFDIR}/dartfs/dartfs.toml\")
     file(INSTALL \"${PROJECT_SOURCE_DIR}/contrib/dartfs.toml\"

@@ -282,8 +282,9 @@ class Installed(Case):
     def test_the_service_has_no_mount_namespace_of_its_own(self):
         with open(os.path.join(self.prefix, "lib/systemd/system/dartfs.service")) as file:
             options = dict(re.findall(r"^(\w+)=(.*)$", file.read(), re.MULTILINE))
-        for name in ("ProtectSystem", "ProtectHome", "PrivateTmp", "PrivateDevices", "PrivateMounts",
-                     "ProtectKernelTunables", "ProtectKernelModules", "ProtectKernelLogs",
+        for name in ("ProtectSystem", "ProtectHome", "PrivateTmp", "PrivateDevices",
+                     "PrivateMounts", "ProtectKernelTunables", "ProtectKernelModules",
+                     "ProtectKernelLogs",
                      "ProtectControlGroups", "ProtectProc", "ReadWritePaths", "ReadOnlyPaths",
                      "InaccessiblePaths", "BindPaths", "TemporaryFileSystem", "RootDirectory",
                      "MountFlags", "DynamicUser", "ProtectClock"):
