@@ -189,14 +189,15 @@ void FileSystem::FinishOpen(const std::shared_ptr<Node>& node, std::shared_ptr<c
   if (!reply.Send(opened)) Release(handle);
 }
 
-std::optional<Result<size_t>> FileSystem::TryRead(HandleId handle, uint64_t offset,
-                                                  std::span<std::byte> into) {
+std::optional<Result<core::ReadBytes>> FileSystem::TryRead(HandleId handle, uint64_t offset,
+                                                           std::span<std::byte> into) {
   const auto file = files_.Get(handle);
   if (!file) return UnknownHandle();
-  if (offset >= file->size) return size_t{0};
+  if (offset >= file->size) return core::ReadBytes{};
   const size_t wanted = std::min<uint64_t>(into.size(), file->size - offset);
-  if (!file->reader->TryRead(offset, into.first(wanted))) return std::nullopt;
-  return wanted;
+  std::optional<core::ReadBytes> bytes = file->reader->TryRead(offset, into.first(wanted));
+  if (!bytes) return std::nullopt;
+  return std::move(*bytes);
 }
 
 void FileSystem::Read(HandleId handle, uint64_t offset, size_t size, Reply<core::ReadBytes> reply) {

@@ -109,9 +109,10 @@ class FileSystem {
 
   // kStale when the name has another version now: the kernel then looks it up again.
   void Open(NodeId node, Reply<OpenedFile> reply);
-  // Bytes copied (short only at the end of the file), or nullopt: use Read. Does not block.
-  std::optional<core::Result<size_t>> TryRead(HandleId handle, uint64_t offset,
-                                              std::span<std::byte> into);
+  // The bytes (short only at the end of the file), in `into` or elsewhere in memory; nullopt: use
+  // Read. Does not block.
+  std::optional<core::Result<core::ReadBytes>> TryRead(HandleId handle, uint64_t offset,
+                                                       std::span<std::byte> into);
   // [offset, offset + size) cut to the end of the file: all of it or an error.
   void Read(HandleId handle, uint64_t offset, size_t size, Reply<core::ReadBytes> reply);
   // A descriptor was closed, perhaps because its process was killed: what it waits for is no longer

@@ -175,7 +175,7 @@ void OnRead(fuse_req_t req, fuse_ino_t, size_t size, off_t offset, fuse_file_inf
   if (const auto now = context.fs.TryRead(fi->fh, from, buffer)) {
     context.counts.Count(Op::kRead);
     if (*now) {
-      ReplyBytes(req, buffer.first(**now));
+      ReplyBytes(req, (*now)->bytes);
     } else {
       ReplyError(req, now->error());
     }

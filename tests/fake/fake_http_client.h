@@ -117,6 +117,7 @@ class FakeHttpClient final : public HttpClient {
         paused_ = true;
       }
       Result<BodyVerdict> verdict = sink->OnBody(std::as_bytes(std::span(bytes)));
+      sink->OnPiecesEnd();
       if (!verdict) {
         Finish(verdict.error());
       } else if (*verdict == BodyVerdict::kTaken) {

@@ -178,9 +178,10 @@ TEST_F(FileSystemTest, ReadsAreCutAtTheEnd) {
   std::string buffer(4096, 'x');
   const auto now = fs_->TryRead(handle, 9000, std::as_writable_bytes(std::span(buffer)));
   ASSERT_TRUE(now && *now);
-  EXPECT_EQ(**now, 1000u);
+  EXPECT_EQ((*now)->bytes.size(), 1000u);
   EXPECT_EQ(buffer.substr(0, 1000), Pattern(3, 9000, 1000));
-  EXPECT_EQ(**fs_->TryRead(handle, 10000, std::as_writable_bytes(std::span(buffer))), 0u);
+  EXPECT_TRUE(
+      (*fs_->TryRead(handle, 10000, std::as_writable_bytes(std::span(buffer))))->bytes.empty());
 }
 
 TEST_F(FileSystemTest, TryReadSaysWhenItWouldWait) {

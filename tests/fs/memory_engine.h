@@ -269,12 +269,12 @@ class MemoryReader final : public core::ObjectReader {
     --engine_.readers;
   }
   const std::shared_ptr<core::Object>& object() const override { return object_; }
-  bool TryRead(uint64_t offset, std::span<std::byte> into) override {
-    if (!engine_.in_memory) return false;
+  std::optional<core::ReadBytes> TryRead(uint64_t offset, std::span<std::byte> into) override {
+    if (!engine_.in_memory) return std::nullopt;
     DARTFS_CHECK(offset + into.size() <= object_->size());
     const std::string bytes = Pattern(seed_, offset, into.size());
     std::memcpy(into.data(), bytes.data(), bytes.size());
-    return true;
+    return core::ReadBytes{into, nullptr};
   }
   core::ReadId Read(uint64_t offset, size_t size, core::TimePoint, core::ReadDone done) override {
     const uint64_t id = engine_.reads.Pass([&engine = engine_, seed = seed_, offset, size,

@@ -2,7 +2,11 @@
 
 #include <openssl/evp.h>
 #include <openssl/sha.h>
+#if defined(__x86_64__)
+#include <xxh_x86dispatch.h>  // the same sums by the widest vectors that the processor has
+#else
 #include <xxhash.h>
+#endif
 
 #include "core/base/check.h"
 #include "core/base/text.h"

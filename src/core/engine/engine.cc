@@ -28,10 +28,11 @@ class EngineImpl final : public Engine, private FlightEvents {
         memory_(options_.inflight_bytes, options_.grid.block_size, scheduler),
         unstored_(options_.inflight_bytes / 4),
         digests_(options_.inflight_bytes / 8),
+        held_(options_.inflight_bytes / 2, scheduler),
         origin_(options_, http, counters_),
         spool_(options_, http, counters_, scheduler),
-        env_{options_, store,     scheduler, *blocking_, random,  memory_,
-             *this,    counters_, unstored_, registry_,  digests_},
+        env_{options_, store,     scheduler, *blocking_, random,   memory_,
+             *this,    counters_, unstored_, registry_,  digests_, held_},
         resolver_(env_, http) {}
   ~EngineImpl() override { Stop(); }
 
@@ -99,6 +100,7 @@ class EngineImpl final : public Engine, private FlightEvents {
   UnstoredBlocks unstored_;
   FlightRegistry registry_;
   DigestWorker digests_;
+  HeldBlocks held_;
   OriginSource origin_;
   SpoolSource spool_;
   FlightEnv env_;

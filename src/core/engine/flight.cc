@@ -314,8 +314,14 @@ std::shared_ptr<BlockFetch> Flight::StopAttempt() {
   timer_ = kNoTimer;
   if (grant_wait_ != 0) env().memory.CancelWait(grant_wait_);
   grant_wait_ = 0;
-  attempt_ = nullptr;
+  EndAttempt();
   return std::exchange(fetch_, nullptr);
+}
+
+// What it still brings is refused.
+void Flight::EndAttempt() {
+  if (attempt_ != nullptr) attempt_->current.store(false, std::memory_order_release);
+  attempt_ = nullptr;
 }
 
 std::string Flight::Describe() const {

@@ -16,6 +16,10 @@ constexpr Duration kMaxBackoff = std::chrono::seconds(5);
 // the client's queue.
 constexpr Duration kMaxThrottleBackoff = std::chrono::seconds(2);
 constexpr int kMaxBadResponses = 3;
+// Readers hear of so many new bytes at once, or of what there is when no more come for the moment.
+constexpr uint64_t kPublishBytes = 256 << 10;
+
+Error GivenUp() { return MakeError(Code::kCancelled, "the attempt was given up"); }
 
 bool SameCredential(const Requester& a, const Requester& b) {
   return a.authorization == b.authorization && a.url == b.url;
@@ -100,7 +104,7 @@ void Flight::BeginAttempt() {
 
 Status Flight::OnStart(const FlightAttempt* attempt, bool trusted) {
   MutexLock lock(mu_);
-  if (attempt_.get() != attempt) return MakeError(Code::kCancelled, "the attempt was given up");
+  if (attempt_.get() != attempt) return GivenUp();
   const auto& digest = table_->digest();
   attempt_trusted_ = trusted && (digest == nullptr || !digest->verified());
   last_progress_ = env().scheduler.clock().Now();
@@ -117,6 +121,7 @@ bool Flight::AcquireBuffer() {
   grant_wait_ = env().memory.Acquire(
       table_->group(), length_, priority,
       [self = shared_from_this()](SharedBuffer buffer) { self->OnGrant(std::move(buffer)); });
+  env().held.ReleaseSoon(length_);
   return false;
 }
 
@@ -132,38 +137,63 @@ void Flight::OnGrant(SharedBuffer buffer) {
   if (resume != nullptr) resume->Resume();
 }
 
+// Bytes are copied without the flight's lock, and published some at a time: readers ask for many
+// more than come in one piece.
 Result<BodyVerdict> Flight::OnBytes(FlightAttempt* attempt, std::span<const std::byte> bytes) {
   // An attempt that was given up may still be copying when the next one has bytes.
   MutexLock copying(copy_mu_);
-  SharedBuffer buffer;
-  uint64_t known = 0;  // bytes of `bytes` that lie below the watermark
-  {
-    MutexLock lock(mu_);
-    if (attempt_.get() != attempt) return MakeError(Code::kCancelled, "the attempt was given up");
-    if (bytes.size() > length_ - attempt->position) {
-      return MakeError(Code::kBadResponse, Describe() + ": the answer is longer than it said");
-    }
-    if (!AcquireBuffer()) return BodyVerdict::kPause;
-    buffer = buffer_;
-    known = std::min<uint64_t>(bytes.size(), received_ - attempt->position);
+  if (!attempt->current.load(std::memory_order_acquire)) return GivenUp();
+  if (bytes.size() > length_ - attempt->position) {
+    return MakeError(Code::kBadResponse, Describe() + ": the answer is longer than it said");
   }
-  std::byte* const at = buffer->data() + attempt->position;
+  if (attempt->buffer == nullptr) {
+    bool paused = false;
+    TRY(Prepare(attempt, &paused));
+    if (paused) return BodyVerdict::kPause;
+  }
+  // What lies below the watermark is there already.
+  const uint64_t known = std::min<uint64_t>(
+      bytes.size(), attempt->known - std::min(attempt->known, attempt->position));
+  std::byte* const at = attempt->buffer->data() + attempt->position;
   if (known > 0 && std::memcmp(at, bytes.data(), known) != 0) {
     return MakeError(Code::kStale, Describe() + ": other bytes than before, and no version");
   }
   std::memcpy(at + known, bytes.data() + known, bytes.size() - known);
+  attempt->position += bytes.size();
+  const bool enough = attempt->position - attempt->published >= kPublishBytes;
+  if (enough || attempt->position == length_) TRY(Publish(attempt));
+  return BodyVerdict::kTaken;
+}
+
+Status Flight::Prepare(FlightAttempt* attempt, bool* paused) {
+  MutexLock lock(mu_);
+  if (attempt_.get() != attempt) return GivenUp();
+  *paused = !AcquireBuffer();
+  if (*paused) return {};
+  attempt->buffer = buffer_;
+  attempt->known = received_;
+  attempt->published = attempt->position;
+  return {};
+}
+
+Status Flight::Publish(FlightAttempt* attempt) {
   Wakers wakers;
   {
     MutexLock lock(mu_);
-    if (attempt_.get() != attempt) return MakeError(Code::kCancelled, "the attempt was given up");
-    attempt->position += bytes.size();
+    if (attempt_.get() != attempt) return GivenUp();
+    attempt->published = attempt->position;
     received_ = std::max(received_, attempt->position);
     if (attempt_trusted_) trusted_ = received_;
     last_progress_ = env().scheduler.clock().Now();
     CollectWakers(&wakers);
   }
   PostWakers(std::move(wakers));
-  return BodyVerdict::kTaken;
+  return {};
+}
+
+void Flight::OnPiecesEnd(FlightAttempt* attempt) {
+  MutexLock copying(copy_mu_);
+  if (attempt->position > attempt->published) static_cast<void>(Publish(attempt));
 }
 
 void Flight::OnEnd(const FlightAttempt* attempt, Status status) {
@@ -171,7 +201,7 @@ void Flight::OnEnd(const FlightAttempt* attempt, Status status) {
   {
     MutexLock lock(mu_);
     if (attempt_.get() != attempt) return;
-    attempt_ = nullptr;
+    EndAttempt();
     fetch_ = nullptr;
     complete =
         attempt->position == length_ && (status || status.error().code != Code::kBadResponse);

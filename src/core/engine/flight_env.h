@@ -10,6 +10,7 @@
 #include "core/base/scheduler.h"
 #include "core/engine/digest_worker.h"
 #include "core/engine/engine.h"
+#include "core/engine/held_blocks.h"
 #include "core/engine/memory_budget.h"
 #include "core/engine/source.h"
 #include "core/store/store.h"
@@ -82,6 +83,7 @@ struct FlightEnv {
   UnstoredBlocks& unstored;
   FlightRegistry& registry;
   DigestWorker& digests;
+  HeldBlocks& held;
   std::atomic<uint64_t> read_ahead_bytes{0};  // of blocks that only read-ahead wants, in flight
   std::atomic<bool> stopped{false};
 };

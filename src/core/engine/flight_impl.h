@@ -2,6 +2,7 @@
 // Readers use FlightTicket.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <string>
@@ -52,7 +53,10 @@ class Flight final : public std::enable_shared_from_this<Flight> {
   void BeginAttempt();
   Status OnStart(const class FlightAttempt* attempt, bool trusted);
   Result<BodyVerdict> OnBytes(class FlightAttempt* attempt, std::span<const std::byte> bytes);
+  void OnPiecesEnd(class FlightAttempt* attempt);
   void OnEnd(const class FlightAttempt* attempt, Status status);
+  Status Prepare(class FlightAttempt* attempt, bool* paused) REQUIRES(copy_mu_) EXCLUDES(mu_);
+  Status Publish(class FlightAttempt* attempt) REQUIRES(copy_mu_) EXCLUDES(mu_);
   bool AcquireBuffer() REQUIRES(mu_);
   void OnGrant(SharedBuffer buffer);
   void HandleFailure(Error error);
@@ -80,6 +84,7 @@ class Flight final : public std::enable_shared_from_this<Flight> {
   void PostWakers(Wakers wakers);
   void LeaveTables();
   std::shared_ptr<BlockFetch> StopAttempt() REQUIRES(mu_);
+  void EndAttempt() REQUIRES(mu_);
   std::string Describe() const;
 
   const std::shared_ptr<FlightTable> table_;
@@ -124,11 +129,20 @@ class FlightAttempt final : public BlockSink {
   Result<BodyVerdict> OnBytes(std::span<const std::byte> bytes) override {
     return flight_->OnBytes(this, bytes);
   }
-  void OnEnd(Status status) override { flight_->OnEnd(this, std::move(status)); }
+  void OnPiecesEnd() override { flight_->OnPiecesEnd(this); }
+  void OnEnd(Status status) override {
+    flight_->OnPiecesEnd(this);
+    flight_->OnEnd(this, std::move(status));
+  }
 
-  // Of the block, where the attempt's next byte belongs. Guarded by the flight's copy_mu_, but for
-  // its start.
-  uint64_t position = 0;
+  // Guarded by the flight's copy_mu_, but for their start.
+  uint64_t position = 0;   // of the block, where the attempt's next byte belongs
+  uint64_t published = 0;  // how far readers know of them
+  uint64_t known = 0;      // the watermark as the attempt began to copy
+  SharedBuffer buffer;     // the flight's, from then on
+
+  // Cleared when the flight listens to it no longer.
+  std::atomic<bool> current{true};
 
  private:
   const std::shared_ptr<Flight> flight_;

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -37,10 +38,10 @@ class ObjectReader {
 
   virtual const std::shared_ptr<Object>& object() const = 0;
 
-  // Copies [offset, offset + into.size()) if that needs neither disk nor network; the range must
-  // lie within the object. False: use Read. Does not block. Counts as an access for read-ahead if
-  // true.
-  virtual bool TryRead(uint64_t offset, std::span<std::byte> into) = 0;
+  // The bytes [offset, offset + into.size()), copied into `into` or where they lie in memory, if
+  // that needs neither disk nor network; the range must lie within the object. nullopt: use Read.
+  // Does not block. Counts as an access for read-ahead where there is an answer.
+  virtual std::optional<ReadBytes> TryRead(uint64_t offset, std::span<std::byte> into) = 0;
 
   // The bytes [offset, offset + size) cut to the object's end: all of them or an error (kStale,
   // kDeadlineExceeded once `deadline` passed, the source's error). `done` runs exactly once, on an

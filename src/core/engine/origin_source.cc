@@ -39,6 +39,7 @@ class OriginSink final : public HttpSink {
     return verdict;
   }
 
+  void OnPiecesEnd() override { sink_->OnPiecesEnd(); }
   void OnDone(Status status) override { sink_->OnEnd(std::move(status)); }
 
  private:

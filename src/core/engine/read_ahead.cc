@@ -29,12 +29,44 @@ ReadAhead::Stream* ReadAhead::Replace(uint64_t offset, uint64_t length) {
                          [](const Stream& a, const Stream& b) { return a.used < b.used; });
   *oldest = Stream{};
   oldest->next = offset + length;
-  oldest->grown_at = oldest->next;
   oldest->used = tick_;
   return oldest;
 }
 
-AheadRange ReadAhead::OnRead(uint64_t offset, uint64_t length) {
+// Measured over the second half of a window's worth of bytes: the first was fetched under the one
+// before.
+void ReadAhead::Adapt(Stream& stream, TimePoint now) {
+  constexpr double kWorthIt = 1.2;
+  constexpr double kNoBetter = 1.05;
+  if (stream.next < stream.from + stream.window / 2) return;
+  if (stream.since == TimePoint{}) stream.since = now;
+  if (stream.next < stream.from + stream.window) return;
+  const double seconds = std::max(std::chrono::duration<double>(now - stream.since).count(), 1e-6);
+  const double rate = static_cast<double>(stream.window / 2) / seconds;
+  const bool worth_it = rate >= stream.best_rate * kWorthIt;
+  const bool no_better = rate < stream.best_rate * kNoBetter;
+  const bool on_trial = stream.on_trial;
+  stream.on_trial = false;
+  if (on_trial && !worth_it) {
+    stream.hold_until = now + kHold;
+    return SetWindow(stream, no_better ? stream.window / 2 : stream.window);
+  }
+  stream.best_rate = rate;
+  if (now < stream.hold_until || stream.window == options_.max_window) {
+    return SetWindow(stream, stream.window);
+  }
+  stream.on_trial = true;
+  SetWindow(stream, stream.window * 2);
+}
+
+void ReadAhead::SetWindow(Stream& stream, uint64_t window) {
+  const uint64_t least = std::min(options_.first_window, options_.max_window);
+  stream.window = std::clamp(window, least, options_.max_window);
+  stream.from = stream.next;
+  stream.since = TimePoint{};
+}
+
+AheadRange ReadAhead::OnRead(uint64_t offset, uint64_t length, TimePoint now) {
   ++tick_;
   Stream* stream = Match(offset, length);
   if (stream == nullptr) {
@@ -46,11 +78,9 @@ AheadRange ReadAhead::OnRead(uint64_t offset, uint64_t length) {
   if (end > stream->next) {
     stream->next = end;
     if (stream->window == 0) {
-      stream->window = std::min(options_.first_window, options_.max_window);
-      stream->grown_at = stream->next;
-    } else if (stream->next - stream->grown_at >= stream->window / 2) {
-      stream->window = std::min(stream->window * 2, options_.max_window);
-      stream->grown_at = stream->next;
+      SetWindow(*stream, options_.first_window);
+    } else {
+      Adapt(*stream, now);
     }
   }
   if (stream->window == 0) return {};

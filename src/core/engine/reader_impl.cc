@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <vector>
+
+#include "core/engine/digest_check.h"
 
 namespace dartfs::core {
 
@@ -27,6 +30,7 @@ ReaderState::ReaderState(FlightEnv& env, HttpClient& http, std::shared_ptr<Objec
 
 // From the store or a flight, if the bytes are there.
 bool ReaderState::CopyBlock(uint64_t block, uint64_t in_block, std::span<std::byte> into) {
+  if (CopyAhead(block, in_block, into)) return true;
   const BlockPin pin = env_.store.Pin(object_->stored(), block);
   if (pin) {
     if (!env_.store.TryRead(pin, in_block, into)) return false;
@@ -47,9 +51,59 @@ bool ReaderState::CopyBlock(uint64_t block, uint64_t in_block, std::span<std::by
   return true;
 }
 
-bool ReaderState::TryRead(uint64_t offset, std::span<std::byte> into) {
+std::optional<ReadBytes> ReaderState::FindAhead(uint64_t block, uint64_t in_block, size_t length) {
+  std::shared_ptr<const AlignedBuffer> buffer;
+  {
+    MutexLock lock(mu_);
+    const auto found = ahead_.find(block);
+    if (found == ahead_.end()) return std::nullopt;
+    const FlightView view = found->second.ticket.Look();
+    if (view.phase == FlightPhase::kFailed || view.trusted < in_block + length) return std::nullopt;
+    found->second.ticket.MarkServed();
+    buffer = view.buffer;
+  }
+  const auto& digest = object_->flights().digest();
+  if (buffer == nullptr || (digest != nullptr && digest->Refusal())) return std::nullopt;
+  env_.counters.origin_reads.fetch_add(1, std::memory_order_relaxed);
+  env_.counters.memory_bytes.fetch_add(length, std::memory_order_relaxed);
+  NoteServed(block, length);
+  ReadBytes found;
+  found.bytes = buffer->span().subspan(in_block, length);
+  found.keep = std::move(buffer);
+  return found;
+}
+
+bool ReaderState::CopyAhead(uint64_t block, uint64_t in_block, std::span<std::byte> into) {
+  const auto found = FindAhead(block, in_block, into.size());
+  if (found) std::memcpy(into.data(), found->bytes.data(), into.size());
+  return found.has_value();
+}
+
+void ReaderState::NoteServed(uint64_t block, uint64_t bytes) {
+  {
+    MutexLock lock(mu_);
+    const auto found = ahead_.find(block);
+    if (found == ahead_.end()) return;
+    found->second.served += bytes;
+    if (found->second.served < env_.options.grid.BlockLength(object_->size(), block)) return;
+    if (found->second.held == HeldBlocks::kNone) return;  // not complete so far
+  }
+  DropAhead(block);
+}
+
+std::optional<ReadBytes> ReaderState::TryRead(uint64_t offset, std::span<std::byte> into) {
   const Grid& grid = env_.options.grid;
-  if (offset > object_->size() || into.size() > object_->size() - offset) return false;
+  if (offset > object_->size() || into.size() > object_->size() - offset) return std::nullopt;
+  const uint64_t first = grid.BlockOfOffset(offset);
+  std::optional<ReadBytes> whole = FindAhead(first, offset - grid.BlockOffset(first), into.size());
+  if (!whole && !CopyBlocks(offset, into)) return std::nullopt;
+  RestoreInterest();
+  Ahead(offset, into.size());
+  return whole ? std::move(*whole) : ReadBytes{into, nullptr};
+}
+
+bool ReaderState::CopyBlocks(uint64_t offset, std::span<std::byte> into) {
+  const Grid& grid = env_.options.grid;
   uint64_t at = offset;
   std::span<std::byte> rest = into;
   while (!rest.empty()) {
@@ -60,8 +114,6 @@ bool ReaderState::TryRead(uint64_t offset, std::span<std::byte> into) {
     rest = rest.subspan(take);
     at += take;
   }
-  RestoreInterest();
-  Ahead(offset, into.size());
   return true;
 }
 
@@ -99,7 +151,7 @@ void ReaderState::Cancel(ReadId id) {
 
 void ReaderState::LowerInterest() {
   std::vector<std::shared_ptr<ReadOp>> ops;
-  std::unordered_map<uint64_t, FlightTicket> ahead;
+  AheadMap ahead;
   {
     MutexLock lock(mu_);
     if (ops_.empty()) return;
@@ -107,6 +159,7 @@ void ReaderState::LowerInterest() {
     for (const auto& entry : ops_) ops.push_back(entry.second);
     ahead.swap(ahead_);
   }
+  Drop(std::move(ahead));
   for (const auto& op : ops) op->SetInterested(false);
 }
 
@@ -123,13 +176,14 @@ void ReaderState::RestoreInterest() {
 
 void ReaderState::Close() {
   std::vector<std::shared_ptr<ReadOp>> ops;
-  std::unordered_map<uint64_t, FlightTicket> ahead;
+  AheadMap ahead;
   {
     MutexLock lock(mu_);
     closed_ = true;
     for (const auto& entry : ops_) ops.push_back(entry.second);
     ahead.swap(ahead_);
   }
+  Drop(std::move(ahead));
   for (const auto& op : ops) op->Finish(MakeError(Code::kCancelled, "the reader is closed"));
 }
 
@@ -145,20 +199,23 @@ void ReaderState::Forget(ReadId id) {
 void ReaderState::Ahead(uint64_t offset, uint64_t length) {
   const Grid& grid = env_.options.grid;
   BlockRange blocks;
+  uint64_t position = 0;
   {
     MutexLock lock(mu_);
     if (closed_ || env_.options.max_readahead_bytes == 0) return;
-    const AheadRange range = read_ahead_.OnRead(offset, length);
+    const AheadRange range = read_ahead_.OnRead(offset, length, env_.scheduler.clock().Now());
     if (range.empty()) return;
+    position = range.begin;
     blocks = grid.BlocksOfRange(object_->size(), range.begin, range.end - range.begin);
   }
+  DropPassed(position);
   if (object_->superseded() || object_->spooled()) return;
   if (env_.store.PresentBlocks(*object_->stored()) == grid.BlockCount(object_->size())) return;
   if (http_.Throttled(object_->facts().identity.authority)) return;
   for (uint64_t i = 0; i < blocks.count; ++i) {
     const uint64_t block = blocks.first_index + i;
     const uint64_t bytes = grid.BlockLength(object_->size(), block);
-    if (env_.read_ahead_bytes.load() + bytes > env_.memory.read_ahead_limit_bytes()) return;
+    if (!MayFetchAhead(bytes)) return;
     {
       MutexLock lock(mu_);
       if (closed_ || ahead_.count(block) > 0) continue;
@@ -172,6 +229,7 @@ void ReaderState::FetchAhead(uint64_t block) {
   TicketOptions options;
   options.requester = requester_;
   options.priority = Priority::kReadAhead;
+  options.hold_buffer = true;
   FlightTable::Joined joined = object_->flights().Join(object_, block, std::move(options));
   if (!joined.ticket) return;
   std::weak_ptr<ReaderState> weak = weak_from_this();
@@ -188,7 +246,7 @@ void ReaderState::FetchAhead(uint64_t block) {
       dropped = std::move(joined.ticket);
       return;
     }
-    FlightTicket& mine = ahead_[block];
+    FlightTicket& mine = ahead_[block].ticket;
     mine = std::move(joined.ticket);
     const FlightPhase phase = mine.Look().phase;
     over = phase >= FlightPhase::kStoring;
@@ -196,13 +254,70 @@ void ReaderState::FetchAhead(uint64_t block) {
   if (over) AheadDone(block);  // its waker may have run before the ticket was in the table
 }
 
+// Complete, or failed.
 void ReaderState::AheadDone(uint64_t block) {
-  FlightTicket dropped;
+  const uint64_t bytes = env_.options.grid.BlockLength(object_->size(), block);
+  {
+    MutexLock lock(mu_);
+    const auto it = ahead_.find(block);
+    if (it == ahead_.end() || it->second.held != HeldBlocks::kNone) return;
+    const FlightView view = it->second.ticket.Look();
+    if (view.phase == FlightPhase::kFailed || it->second.served >= bytes) {
+      it->second.served = bytes;
+    }
+    if (it->second.served >= bytes) {
+      AheadBlock dropped = std::move(it->second);
+      ahead_.erase(it);
+      return;
+    }
+  }
+  const HeldBlocks::Id id = env_.held.Add(bytes, [weak = weak_from_this(), block] {
+    if (const auto self = weak.lock()) self->DropAhead(block);
+  });
   MutexLock lock(mu_);
   const auto it = ahead_.find(block);
-  if (it == ahead_.end()) return;
-  dropped = std::move(it->second);
-  ahead_.erase(it);
+  if (it != ahead_.end()) {
+    it->second.held = id;
+  } else {
+    env_.held.Remove(id);
+  }
+}
+
+bool ReaderState::MayFetchAhead(uint64_t bytes) const {
+  const uint64_t taken = env_.read_ahead_bytes.load() + env_.held.bytes();
+  return taken == 0 || taken + bytes <= env_.memory.limit_bytes() / 2;
+}
+
+void ReaderState::DropAhead(uint64_t block) {
+  AheadMap dropped;
+  {
+    MutexLock lock(mu_);
+    const auto it = ahead_.find(block);
+    if (it == ahead_.end()) return;
+    dropped.insert(ahead_.extract(it));
+  }
+  Drop(std::move(dropped));
+}
+
+// What a stream has left behind unread: it has jumped, or its pages were known to the kernel.
+void ReaderState::DropPassed(uint64_t position) {
+  constexpr uint64_t kNear = 2, kFar = 16;  // blocks behind; further back may be another stream's
+  const uint64_t at = env_.options.grid.BlockOfOffset(position);
+  AheadMap dropped;
+  {
+    MutexLock lock(mu_);
+    for (auto it = ahead_.begin(); it != ahead_.end();) {
+      const auto next = std::next(it);
+      const bool behind = it->first + kNear <= at && it->first + kFar > at;
+      if (behind && it->second.held != HeldBlocks::kNone) dropped.insert(ahead_.extract(it));
+      it = next;
+    }
+  }
+  Drop(std::move(dropped));
+}
+
+void ReaderState::Drop(AheadMap blocks) {
+  for (const auto& [block, ahead] : blocks) env_.held.Remove(ahead.held);
 }
 
 ReadOp::ReadOp(std::shared_ptr<ReaderState> reader, ReadId id, uint64_t offset, size_t size,
@@ -298,6 +413,7 @@ bool ReadOp::Step(bool* again) {
     return false;
   }
   if (auto* memory = std::get_if<MemorySlice>(&step)) {
+    reader_->NoteServed(reader_->env().options.grid.BlockOfOffset(at), memory->bytes.size());
     if (memory->bytes.size() == size_) {
       direct_ = ReadBytes{memory->bytes, memory->keep};
     } else {
@@ -320,6 +436,7 @@ bool ReadOp::ReadFile(FileSlice slice) {
     at = range_.position() - slice.length;
   }
   const std::span<std::byte> target = Target(at, length);
+  if (reader_->CopyAhead(slice.pin.block(), slice.offset, target)) return true;
   Store& store = reader_->env().store;
   if (store.TryRead(slice.pin, slice.offset, target)) return true;
   store.Read(

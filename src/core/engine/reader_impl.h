@@ -21,7 +21,7 @@ class ReaderState : public std::enable_shared_from_this<ReaderState> {
   ReaderState(FlightEnv& env, HttpClient& http, std::shared_ptr<Object> object,
               Requester requester);
 
-  bool TryRead(uint64_t offset, std::span<std::byte> into);
+  std::optional<ReadBytes> TryRead(uint64_t offset, std::span<std::byte> into);
   ReadId Read(uint64_t offset, size_t size, TimePoint deadline, ReadDone done);
   void Cancel(ReadId id);
   void LowerInterest();
@@ -33,10 +33,28 @@ class ReaderState : public std::enable_shared_from_this<ReaderState> {
 
  private:
   friend class ReadOp;
+  // A block fetched ahead: on its way, or whole and held in memory until it has been read.
+  struct AheadBlock {
+    FlightTicket ticket;
+    HeldBlocks::Id held = HeldBlocks::kNone;
+    uint64_t served = 0;  // bytes given to readers
+  };
+  using AheadMap = std::unordered_map<uint64_t, AheadBlock>;
+
+  bool CopyBlocks(uint64_t offset, std::span<std::byte> into);
   bool CopyBlock(uint64_t block, uint64_t in_block, std::span<std::byte> into);
+  // Of a block fetched ahead, if its bytes are in memory.
+  std::optional<ReadBytes> FindAhead(uint64_t block, uint64_t in_block, size_t length);
+  bool CopyAhead(uint64_t block, uint64_t in_block, std::span<std::byte> into);
+  // So many bytes of the block have been read: once all have, it is not held any more.
+  void NoteServed(uint64_t block, uint64_t bytes);
   void Ahead(uint64_t offset, uint64_t length);
+  bool MayFetchAhead(uint64_t bytes) const;
   void FetchAhead(uint64_t block);
   void AheadDone(uint64_t block);
+  void DropAhead(uint64_t block);
+  void DropPassed(uint64_t position);
+  void Drop(AheadMap blocks);
   void Forget(ReadId id);
   void RestoreInterest();
 
@@ -47,7 +65,7 @@ class ReaderState : public std::enable_shared_from_this<ReaderState> {
 
   Mutex mu_;  // taken before no other
   ReadAhead read_ahead_ GUARDED_BY(mu_);
-  std::unordered_map<uint64_t, FlightTicket> ahead_ GUARDED_BY(mu_);  // by block
+  AheadMap ahead_ GUARDED_BY(mu_);  // by block
   std::unordered_map<ReadId, std::shared_ptr<ReadOp>> ops_ GUARDED_BY(mu_);
   ReadId next_id_ GUARDED_BY(mu_) = 1;
   bool lowered_ GUARDED_BY(mu_) = false;
@@ -59,7 +77,7 @@ class ReaderImpl final : public ObjectReader {
   explicit ReaderImpl(std::shared_ptr<ReaderState> state) : state_(std::move(state)) {}
   ~ReaderImpl() override { state_->Close(); }
   const std::shared_ptr<Object>& object() const override { return state_->object(); }
-  bool TryRead(uint64_t offset, std::span<std::byte> into) override {
+  std::optional<ReadBytes> TryRead(uint64_t offset, std::span<std::byte> into) override {
     return state_->TryRead(offset, into);
   }
   ReadId Read(uint64_t offset, size_t size, TimePoint deadline, ReadDone done) override {

@@ -33,6 +33,8 @@ class BlockSink {
   virtual Status OnStart(bool trusted) = 0;
   // Bytes in order, from BlockRequest::from on. An error ends the fetch; kPause as in HttpSink.
   virtual Result<BodyVerdict> OnBytes(std::span<const std::byte> bytes) = 0;
+  // As HttpSink::OnPiecesEnd.
+  virtual void OnPiecesEnd() {}
   // Exactly once, last. Success: the source has sent all it was going to, not that it was enough.
   virtual void OnEnd(Status status) = 0;
 };

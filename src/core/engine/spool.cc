@@ -147,7 +147,10 @@ Result<BodyVerdict> Spool::Deliver(uint64_t block, uint64_t in_block,
   if (start) status = sink->OnStart(/*trusted=*/true);
   if (status) {
     auto verdict = sink->OnBytes(bytes);
-    if (verdict) return verdict;
+    if (verdict) {
+      sink->OnPiecesEnd();
+      return verdict;
+    }
     status = std::move(verdict).error();
   }
   EndBlock(block, std::move(status));  // that flight's trouble, not the pass's

@@ -36,7 +36,7 @@ CurlLoop::CurlLoop(CURLM* multi, const HttpClientOptions& options, const Address
       multi_(multi),
       shared_{options, policy,   *mailbox_,
               multi,   sockets_, CurlEasyPool(options, CurlTransfer::Callbacks(sockets_)),
-              {}} {}
+              {},      {}} {}
 
 CurlLoop::~CurlLoop() { Stop(); }
 
@@ -51,6 +51,7 @@ void CurlLoop::Run() {
     int running = 0;
     const CURLMcode rc = curl_multi_perform(multi_.get(), &running);
     if (rc != CURLM_OK) LOG_ERROR("HTTP client: libcurl: {}", curl_multi_strerror(rc));
+    EndPieces();
     HandleChanged();
     ReadMessages();
     FireTimers();
@@ -125,6 +126,10 @@ void CurlLoop::ReadMessages() {
   }
 }
 
+void CurlLoop::EndPieces() {
+  for (CurlTransfer* transfer : std::exchange(shared_.fed, {})) transfer->EndPieces();
+}
+
 void CurlLoop::HandleChanged() {
   for (CurlTransfer* transfer : std::exchange(shared_.changed, {})) {
     transfer->DeliverEarlyEnd();
@@ -146,6 +151,7 @@ void CurlLoop::Settle(CurlTransfer& transfer) {
   timers_.erase({transfer.armed_at, &transfer});
   if (transfer.over()) {
     std::erase(shared_.changed, &transfer);
+    std::erase(shared_.fed, &transfer);
     transfers_.erase(transfer.id());
     return;
   }

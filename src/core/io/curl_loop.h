@@ -47,6 +47,7 @@ class CurlLoop final {
   void Arrive(CurlMailbox::Arrival arrival);
   void StartReady();
   void ReadMessages();
+  void EndPieces();
   void HandleChanged();
   void FireTimers();
   void Settle(CurlTransfer& transfer);

@@ -159,6 +159,7 @@ size_t CurlTransfer::OnBody(std::span<const std::byte> bytes) {
     shared_.changed.push_back(this);
     return CURL_WRITEFUNC_PAUSE;
   }
+  if (!std::exchange(fed_, true)) shared_.fed.push_back(this);
   body_bytes_ += bytes.size();
   unreported_bytes_ += bytes.size();
   if (unreported_bytes_ >= kReportBytes) FlushBytes();
@@ -172,6 +173,11 @@ void CurlTransfer::Resume() {
   // Calls OnBody from within; a body that breaks off there does not end in a message.
   const CURLcode rc = curl_easy_pause(easy_->get(), CURLPAUSE_CONT);
   if (rc != CURLE_OK) OnCurlDone(rc);
+}
+
+void CurlTransfer::EndPieces() {
+  fed_ = false;
+  if (!over()) call_->sink().OnPiecesEnd();
 }
 
 void CurlTransfer::DeliverEarlyEnd() {

@@ -39,6 +39,7 @@ struct CurlShared {
   CurlSockets& sockets;
   CurlEasyPool easies;
   std::vector<CurlTransfer*> changed;  // in a callback: the loop must look at their timers
+  std::vector<CurlTransfer*> fed;      // in a callback: have delivered pieces of a body
 };
 
 class CurlTransfer final {
@@ -57,6 +58,7 @@ class CurlTransfer final {
   void OnCurlDone(CURLcode code);  // CURLMSG_DONE
   void OnTimer(TimePoint now);
   void DeliverEarlyEnd();  // OnDone of a call whose body is only drained
+  void EndPieces();        // after those of one round of the loop
   TimePoint NextTimer() const;
   bool over() const { return phase_ == Phase::kOver; }
   uint64_t id() const { return call_->id; }
@@ -108,6 +110,7 @@ class CurlTransfer final {
   Use use_ = Use::kDeliver;
   TimePoint phase_since_;  // the hop's start, the connection, or the last byte
   bool paused_ = false;
+  bool fed_ = false;   // among those of CurlShared
   bool redo_ = false;  // the same hop once more, over another connection
   uint64_t drain_left_ = 0;
   uint64_t unreported_bytes_ = 0;

@@ -64,6 +64,9 @@ class HttpSink {
   virtual Status OnHead(const HttpHead& head) = 0;
   // `bytes` are valid during the call. An error ends the call.
   virtual Result<BodyVerdict> OnBody(std::span<const std::byte> bytes) = 0;
+  // After the pieces that came at once: nothing follows for the moment. What OnBody took may be
+  // passed on by now at the latest. Not after OnDone.
+  virtual void OnPiecesEnd() {}
   // Exactly once, last. Success: the body was complete as framed (Content-Length, chunked, or
   // close-delimited). Also when cancelled (kCancelled) and when never started. May come from the
   // thread that calls HttpClient::Stop, else from a transfer thread; never on Start's stack.
