@@ -35,6 +35,7 @@ NodeCore::~NodeCore() {
 }
 
 Status NodeCore::Start(const Options& options) {
+  cache_dir_ = options.cache_dir;
   const core::IdentityOptions identity = IdentityOptionsOf(options);
   TRY(core::ValidateIdentityOptions(identity));
   core::DiskIoOptions disk;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "app/options.h"
 #include "core/base/result.h"
@@ -22,6 +23,7 @@ class NodeCore {
 
   core::Engine& engine() { return *engine_; }
   core::Scheduler& names_worker() { return *names_worker_; }
+  const std::string& cache_dir() const { return cache_dir_; }
 
   // Cancels fetches and reads: mounts and names can go from then on. Twice is fine.
   void StopTransfers();
@@ -33,6 +35,7 @@ class NodeCore {
   core::Status Start(const Options& options);
   core::Status OpenStore(const Options& options);
 
+  std::string cache_dir_;
   std::unique_ptr<core::DiskIo> disk_;
   std::unique_ptr<core::Scheduler> scheduler_;
   std::unique_ptr<core::Scheduler> names_worker_;

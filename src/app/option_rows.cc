@@ -167,6 +167,30 @@ std::string ShowDiskIo(const Options& options) {
   return options.disk_io == Backend::kUring ? "uring" : "pool";
 }
 
+Status SetPassthrough(Options& options, std::string_view value) {
+  if (value != "auto" && value != "off") return Bad("expected auto or off");
+  options.passthrough = value == "auto";
+  return {};
+}
+
+Status SetFill(Options& options, std::string_view value) {
+  if (value == "auto") {
+    options.fill = fs::FillMode::kAuto;
+  } else if (value == "off") {
+    options.fill = fs::FillMode::kOff;
+  } else if (value == "all") {
+    options.fill = fs::FillMode::kAll;
+  } else {
+    return Bad("expected auto, off or all");
+  }
+  return {};
+}
+
+std::string ShowFill(const Options& options) {
+  if (options.fill == fs::FillMode::kAuto) return "auto";
+  return options.fill == fs::FillMode::kOff ? "off" : "all";
+}
+
 Status SetUmask(Options& options, std::string_view value) {
   unsigned bits = 0;
   const auto [end, failure] = std::from_chars(value.data(), value.data() + value.size(), bits, 8);
@@ -236,6 +260,12 @@ constexpr OptionRow kTable[] = {
     {"timeout", "", "TIME", "a read fails after so long; none: it waits for ever [60s]", kMount,
      SetTimeout,
      [](const Options& o) { return o.timeout ? ShowTime(*o.timeout) : std::string("none"); }},
+    {"passthrough", "", "HOW",
+     "auto: the kernel reads complete files by itself where it can; off: never [auto]", kMount,
+     SetPassthrough, [](const Options& o) { return std::string(o.passthrough ? "auto" : "off"); }},
+    {"fill", "", "WHICH",
+     "complete in the background: auto (what is half read and fits well), off, all [auto]", kMount,
+     SetFill, ShowFill},
     {"connections", "", "N", "most connections to one origin [16]", kNode, SetConnections,
      [](const Options& o) { return std::to_string(o.connections); }},
     {"inflight", "", "SIZE",

@@ -14,6 +14,7 @@
 #include "core/base/result.h"
 #include "core/base/time.h"
 #include "core/io/disk_io.h"
+#include "fs/auto_fill.h"
 
 namespace dartfs::app {
 
@@ -39,6 +40,8 @@ struct Options {
   std::string ca_file;
   core::DiskIoOptions::Backend disk_io = core::DiskIoOptions::Backend::kAuto;
 
+  bool passthrough = true;
+  fs::FillMode fill = fs::FillMode::kAuto;
   bool allow_other = false;
   std::optional<uid_t> uid;
   std::optional<gid_t> gid;

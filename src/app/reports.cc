@@ -141,10 +141,18 @@ json MountReport(const MountFacts& mount) {
   json options = json::object();
   for (const auto& [name, value] : mount.options) options[name] = EscapeForeign(value);
   // The path as it is: dartfsctl compares it with the user's.
-  return {{"mountpoint", mount.mountpoint}, {"source", mount.source},
-          {"age_ms", ToMillis(mount.age)},  {"open_files", mount.open_files},
-          {"open_dirs", mount.open_dirs},   {"nodes", mount.nodes},
-          {"waiting", mount.waiting},       {"requests", std::move(requests)},
+  return {{"mountpoint", mount.mountpoint},
+          {"source", mount.source},
+          {"age_ms", ToMillis(mount.age)},
+          {"open_files", mount.open_files},
+          {"open_dirs", mount.open_dirs},
+          {"nodes", mount.nodes},
+          {"waiting", mount.waiting},
+          {"requests", std::move(requests)},
+          {"passthrough",
+           {{"state", EscapeForeign(mount.passthrough)},
+            {"files", mount.passthrough_files},
+            {"opens", mount.passthrough_opens}}},
           {"options", std::move(options)}};
 }
 

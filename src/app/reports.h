@@ -25,7 +25,10 @@ struct MountFacts {
   std::string source;      // redacted
   core::Duration age{};
   size_t open_files = 0, open_dirs = 0, nodes = 0;
-  size_t waiting = 0;                                      // requests without an answer yet
+  size_t waiting = 0;            // requests without an answer yet
+  std::string passthrough;       // "on", or why not
+  size_t passthrough_files = 0;  // that the kernel reads by itself at present
+  uint64_t passthrough_opens = 0;
   std::vector<std::pair<std::string, uint64_t>> requests;  // by kind
   std::vector<std::pair<std::string, std::string>> options;
 };

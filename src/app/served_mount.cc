@@ -47,6 +47,9 @@ Status ServedMount::Mount(Start start) {
   mount.timeout = options_.timeout.value_or(core::Duration::zero());
   mount.ttl = options_.ttl;
   mount.authorization = authorization_;
+  mount.passthrough = options_.passthrough;
+  mount.probe_file = core_.cache_dir() + "/version";
+  mount.fill = options_.fill;
   if (start.device) {
     mount.device = std::move(start.device->fd);
     mount.device_number = start.device->number;
@@ -71,6 +74,9 @@ MountFacts ServedMount::Facts() const {
   facts.open_dirs = stats.open_dirs;
   facts.nodes = stats.nodes;
   facts.waiting = stats.waiting;
+  facts.passthrough = stats.passthrough;
+  facts.passthrough_files = stats.passthrough_nodes;
+  facts.passthrough_opens = stats.passthrough_opens;
   facts.requests = stats.requests;
   for (const OptionRow& row : OptionTable()) {
     if (row.kind != OptionKind::kMount) continue;

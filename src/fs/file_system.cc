@@ -20,6 +20,8 @@ using core::Result;
 constexpr core::Duration kNegativeTtl = std::chrono::seconds(1);
 // A version never changes and its node stands for it alone: as good as for ever.
 constexpr core::Duration kVersionTtl = std::chrono::hours(24);
+// Reads of one handle that had to wait, until its object is looked at again for filling.
+constexpr uint32_t kReadsPerLook = 32;
 // Even where the engine's time is up, so that one open does not ask twice.
 constexpr core::Duration kShortestTtl = std::chrono::seconds(1);
 
@@ -41,7 +43,9 @@ FileSystem::FileSystem(FileSystemOptions options, std::unique_ptr<Namespace> nam
       names_(std::move(names)),
       engine_(engine),
       nodes_(names_->Root(), mounted_at_),
-      trim_(engine.scheduler(), [] { malloc_trim(0); }) {}
+      trim_(engine.scheduler(), [] { malloc_trim(0); }),
+      modes_(engine),
+      fills_(options_.fill, options_.grid, engine) {}
 
 FileSystem::~FileSystem() {
   Stop();
@@ -181,12 +185,24 @@ void FileSystem::Open(NodeId id, Reply<OpenedFile> reply) {
 
 void FileSystem::FinishOpen(const std::shared_ptr<Node>& node, std::shared_ptr<core::Object> object,
                             Reply<OpenedFile> reply) {
-  core::Requester requester{UrlOf(*node, *object), options_.authorization};
-  auto reader = engine_.MakeReader(std::move(object), std::move(requester));
-  OpenedFile opened;
-  opened.handle = files_.Add(std::make_shared<OpenFile>(std::move(reader)));
-  const HandleId handle = opened.handle;
-  if (!reply.Send(opened)) Release(handle);
+  const NodeId id = node->facts().id;
+  modes_.Enter(id, object,
+               [this, under_way = UnderWay(*this), node, object,
+                reply = std::move(reply)](std::optional<int32_t> backing_id) mutable {
+                 OpenedFile opened;
+                 opened.handle = MakeHandle(*node, std::move(object));
+                 opened.backing_id = backing_id;
+                 const HandleId handle = opened.handle;
+                 if (!reply.Send(opened)) Release(handle);
+               });
+}
+
+HandleId FileSystem::MakeHandle(const Node& node, std::shared_ptr<core::Object> object) {
+  core::Requester requester{UrlOf(node, *object), options_.authorization};
+  if (options_.fill == FillMode::kAll) fills_.Consider(object, requester);
+  auto reader = engine_.MakeReader(std::move(object), requester);
+  return files_.Add(
+      std::make_shared<OpenFile>(std::move(reader), std::move(requester), node.facts().id));
 }
 
 std::optional<Result<core::ReadBytes>> FileSystem::TryRead(HandleId handle, uint64_t offset,
@@ -207,6 +223,9 @@ void FileSystem::Read(HandleId handle, uint64_t offset, size_t size, Reply<core:
   const size_t wanted = std::min<uint64_t>(size, file->size - offset);
   const auto pending = reply.pending();
   file->reading->fetch_add(1, std::memory_order_relaxed);
+  if (file->reads.fetch_add(1, std::memory_order_relaxed) % kReadsPerLook == kReadsPerLook - 1) {
+    fills_.Consider(file->reader->object(), file->requester);
+  }
   const core::ReadId id = file->reader->Read(
       offset, wanted, ReadDeadline(),
       [wanted, reading = file->reading,
@@ -225,7 +244,15 @@ void FileSystem::Flush(HandleId handle) {
   if (file && file->reading->load(std::memory_order_relaxed) > 0) file->reader->LowerInterest();
 }
 
-void FileSystem::Release(HandleId handle) { files_.Remove(handle); }
+void FileSystem::Release(HandleId handle) {
+  const auto file = files_.Remove(handle);
+  if (file == nullptr) return;
+  modes_.Leave(file->node);
+  const auto& object = file->reader->object();
+  fills_.Consider(object, file->requester);
+  // Complete by now? Then its check begins, so that the next open may go to the kernel.
+  static_cast<void>(engine_.MayLend(object));
+}
 
 SpaceReport FileSystem::Space() const {
   const core::StoreStats stats = engine_.store().Stats();
@@ -236,11 +263,14 @@ FileSystemStats FileSystem::Stats() const {
   return {.nodes = nodes_.size(),
           .open_files = files_.size(),
           .open_dirs = dirs_.size(),
+          .passthrough_nodes = modes_.nodes_in_passthrough(),
+          .passthrough_opens = modes_.passthrough_opens(),
           .refused_nodes = nodes_.refused()};
 }
 
 void FileSystem::Stop() {
   stopped_ = true;
+  fills_.Stop();
   files_.RemoveAll();
   dirs_.RemoveAll();
 }

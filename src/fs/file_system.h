@@ -18,10 +18,12 @@
 
 #include "core/base/mutex.h"
 #include "core/engine/engine.h"
+#include "fs/auto_fill.h"
 #include "fs/handle_table.h"
 #include "fs/idle_trim.h"
 #include "fs/namespace.h"
 #include "fs/node_table.h"
+#include "fs/open_modes.h"
 #include "fs/reply.h"
 
 namespace dartfs::fs {
@@ -38,6 +40,7 @@ struct FileSystemOptions {
   mode_t umask = 0;
   core::Grid grid;            // the engine's
   std::string authorization;  // of this mount's reads, as in core::Requester
+  FillMode fill = FillMode::kOff;
 };
 
 struct Attr {
@@ -58,6 +61,7 @@ struct Entry {
 
 struct OpenedFile {
   HandleId handle = 0;
+  std::optional<int32_t> backing_id;  // the kernel reads the file by itself (OpenModes)
 };
 
 // One entry of a directory on its way out. `known`: its attributes, counted as a lookup; absent
@@ -91,6 +95,8 @@ struct SpaceReport {
 
 struct FileSystemStats {
   size_t nodes = 0, open_files = 0, open_dirs = 0;
+  size_t passthrough_nodes = 0;  // read by the kernel itself at present
+  uint64_t passthrough_opens = 0;
   uint64_t refused_nodes = 0;
 };
 
@@ -106,6 +112,9 @@ class FileSystem {
     if (nodes_.Forget(node, lookups)) trim_.Note(1);
   }
   core::Result<Attr> GetAttr(NodeId node) const;
+
+  // Files may be given to the kernel from here on; null: no more (the session ends).
+  void SetBacking(std::shared_ptr<BackingFiles> files) { modes_.SetBacking(std::move(files)); }
 
   // kStale when the name has another version now: the kernel then looks it up again.
   void Open(NodeId node, Reply<OpenedFile> reply);
@@ -159,6 +168,7 @@ class FileSystem {
                     core::Result<Found> found, Reply<Entry> reply);
   void FinishOpen(const std::shared_ptr<Node>& node, std::shared_ptr<core::Object> object,
                   Reply<OpenedFile> reply);
+  HandleId MakeHandle(const Node& node, std::shared_ptr<core::Object> object);
   core::Url UrlOf(const Node& node, const core::Object& object) const;
   std::optional<Entry> EntryIfKnown(const std::shared_ptr<Node>& dir, const ListedEntry& entry);
 
@@ -169,6 +179,8 @@ class FileSystem {
 
   NodeTable nodes_;
   IdleTrim trim_;
+  OpenModes modes_;
+  AutoFill fills_;
   HandleTable<OpenFile> files_;
   HandleTable<OpenDirectory> dirs_;
   std::atomic<bool> stopped_{false};

@@ -13,12 +13,15 @@
 namespace dartfs::fs {
 
 struct FileSystem::OpenFile {
-  explicit OpenFile(std::unique_ptr<core::ObjectReader> r)
-      : reader(std::move(r)), size(reader->object()->size()) {}
+  OpenFile(std::unique_ptr<core::ObjectReader> r, core::Requester who, NodeId n)
+      : reader(std::move(r)), requester(std::move(who)), node(n), size(reader->object()->size()) {}
   const std::unique_ptr<core::ObjectReader> reader;
+  const core::Requester requester;
+  const NodeId node;
   const uint64_t size;  // bytes
   // Reads not yet answered. Apart from the file, which a completion must not keep alive.
   const std::shared_ptr<std::atomic<int>> reading = std::make_shared<std::atomic<int>>(0);
+  std::atomic<uint32_t> reads{0};  // that had to wait
 };
 
 struct FileSystem::OpenDirectory {

@@ -3,7 +3,12 @@
 #include <linux/fuse.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+
 #include "fs/fuse_ops.h"
+#include "fs/fuse_passthrough.h"
 
 namespace dartfs::fs {
 namespace {
@@ -12,30 +17,73 @@ namespace {
 // lookups of a directory one after another, and nobody can be killed who waits for his turn.
 constexpr uint32_t kForgottenFlags = FUSE_PARALLEL_DIROPS;
 static_assert(FUSE_PARALLEL_DIROPS == FUSE_CAP_PARALLEL_DIROPS);
+static_assert(FUSE_INIT_EXT == kInitExt);
+
+// In fuse_init_out behind flags2, since protocol 7.40; zero before.
+constexpr size_t kStackDepthOffset = offsetof(fuse_init_out, flags2) + sizeof(uint32_t);
+static_assert(kStackDepthOffset + sizeof(uint32_t) <= sizeof(fuse_init_out));
+
+InitExtras ExtrasOf(const FuseContext& context) {
+  InitExtras extras;
+  extras.flags = context.init_flags & kForgottenFlags;
+  if (context.has_passthrough) {
+    extras.flags |= kInitExt | kInitPassthrough;
+    extras.max_stack_depth = kMaxStackDepth;
+  }
+  return extras;
+}
 
 ssize_t Write(int fd, iovec* pieces, int count, void* userdata) {
   auto& context = *static_cast<FuseContext*>(userdata);
   // INIT is the first request, and no other is sent before it is answered.
   if (!context.init_answered.load(std::memory_order_relaxed) &&
-      CompleteInitReply(pieces, count, context.init_flags & kForgottenFlags)) {
+      CompleteInitReply(pieces, count, ExtrasOf(context))) {
     context.init_answered.store(true, std::memory_order_relaxed);
   }
   return writev(fd, pieces, count);
 }
 
-ssize_t Read(int fd, void* buffer, size_t size, void* /*userdata*/) {
-  return read(fd, buffer, size);
+ssize_t Read(int fd, void* buffer, size_t size, void* userdata) {
+  const ssize_t got = read(fd, buffer, size);
+  auto& context = *static_cast<FuseContext*>(userdata);
+  if (got > 0 && !context.init_answered.load(std::memory_order_relaxed)) {
+    context.offer = OfferOfInit(buffer, static_cast<size_t>(got));
+  }
+  return got;
 }
 
 }  // namespace
 
-bool CompleteInitReply(const iovec* pieces, int count, uint32_t flags) {
+KernelOffer OfferOfInit(const void* message, size_t size) {
+  fuse_in_header header{};
+  fuse_init_in init{};
+  constexpr size_t kFirstWord = offsetof(fuse_init_in, flags2);
+  constexpr size_t kBothWords = kFirstWord + sizeof init.flags2;
+  if (size < sizeof header + kFirstWord) return {};
+  std::memcpy(&header, message, sizeof header);
+  if (header.opcode != FUSE_INIT) return {};
+  const size_t known = std::min(size - sizeof header, sizeof init);
+  std::memcpy(&init, static_cast<const char*>(message) + sizeof header, known);
+  KernelOffer offer{init.flags};
+  if ((init.flags & kInitExt) != 0 && known >= kBothWords) {
+    offer.flags |= uint64_t{init.flags2} << 32;
+  }
+  return offer;
+}
+
+bool CompleteInitReply(const iovec* pieces, int count, const InitExtras& extras) {
   if (count != 2 || pieces[0].iov_len != sizeof(fuse_out_header) ||
       pieces[1].iov_len != sizeof(fuse_init_out)) {
     return false;
   }
   if (static_cast<const fuse_out_header*>(pieces[0].iov_base)->error != 0) return false;
-  static_cast<fuse_init_out*>(pieces[1].iov_base)->flags |= flags;
+  auto* const reply = static_cast<fuse_init_out*>(pieces[1].iov_base);
+  reply->flags |= static_cast<uint32_t>(extras.flags);
+  reply->flags2 |= static_cast<uint32_t>(extras.flags >> 32);
+  if (extras.max_stack_depth != 0) {
+    std::memcpy(reinterpret_cast<char*>(reply) + kStackDepthOffset, &extras.max_stack_depth,
+                sizeof extras.max_stack_depth);
+  }
   return true;
 }
 

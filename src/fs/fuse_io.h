@@ -1,21 +1,35 @@
-// What libfuse does not tell the kernel by itself: its reads and writes of the device go through
-// here, and the reply to INIT is completed on its way.
+// What libfuse does not tell the kernel by itself, or us of the kernel: its reads and writes of the
+// device go through here; INIT is looked at and its reply completed on their way.
 #pragma once
 
 #include <sys/uio.h>
 
+#include <cstddef>
 #include <cstdint>
 
 struct fuse_session;
 
 namespace dartfs::fs {
 
+// What the kernel's INIT offers (fuse_init_in): both words of its flags.
+struct KernelOffer {
+  uint64_t flags = 0;
+};
+
+// What is added to a reply to INIT.
+struct InitExtras {
+  uint64_t flags = 0;            // those from bit 32 on only where the kernel knows the second word
+  uint32_t max_stack_depth = 0;  // with kInitPassthrough
+};
+
 // Once, after mounting and before the loop. The session's userdata is a FuseContext. False: libfuse
 // has no memory for it.
 bool InstallFuseIo(fuse_session* session);
 
-// Adds `flags` (FUSE_CAP_* of the bits that libfuse shares with the kernel's protocol) to what is
-// about to be sent, if that is a successful reply to INIT. True: it was.
-bool CompleteInitReply(const iovec* pieces, int count, uint32_t flags);
+// Of a message from the kernel; all zero where it is not INIT.
+KernelOffer OfferOfInit(const void* message, size_t size);
+
+// Completes what is about to be sent, if that is a successful reply to INIT. True: it was.
+bool CompleteInitReply(const iovec* pieces, int count, const InitExtras& extras);
 
 }  // namespace dartfs::fs

@@ -10,6 +10,7 @@
 
 #include "core/base/buffer.h"
 #include "fs/errno_map.h"
+#include "fs/fuse_passthrough.h"
 #include "fs/name_mapping.h"
 
 namespace dartfs::fs {
@@ -97,6 +98,8 @@ void OnInit(void* userdata, fuse_conn_info* conn) {
   conn->want &= ~unwanted;
   conn->want |= wanted & conn->capable;
   context.init_flags = conn->want;
+  context.has_passthrough =
+      context.want_passthrough && (context.offer.flags & kInitPassthrough) != 0;
   conn->max_read = kMaxReadBytes;
   conn->max_background = context.max_background;
   conn->congestion_threshold = context.max_background * 3 / 4;
@@ -144,6 +147,17 @@ void OnGetAttr(fuse_req_t req, fuse_ino_t node, fuse_file_info*) {
   fuse_reply_attr(req, &st, Seconds(attr->ttl));
 }
 
+// The kernel reads the file by itself. By the protocol's own structure, of which libfuse has a part
+// only from 3.17; no other flag may stand beside this one.
+bool ReplyPassthroughOpen(fuse_req_t req, const OpenedFile& opened) {
+  struct {
+    uint64_t fh;
+    uint32_t open_flags;
+    int32_t backing_id;
+  } const answer{opened.handle, kOpenPassthrough, *opened.backing_id};
+  return fuse_reply_buf(req, reinterpret_cast<const char*>(&answer), sizeof answer) == 0;
+}
+
 void OnOpen(fuse_req_t req, fuse_ino_t node, fuse_file_info* fi) {
   FuseContext& context = Context(req);
   context.counts.Count(Op::kOpen);
@@ -152,6 +166,7 @@ void OnOpen(fuse_req_t req, fuse_ino_t node, fuse_file_info* fi) {
     return;
   }
   auto reply = Defer<OpenedFile>(req, [info = *fi](fuse_req_t to, OpenedFile opened) mutable {
+    if (opened.backing_id) return ReplyPassthroughOpen(to, opened);
     info.fh = opened.handle;
     info.keep_cache = 1;  // a node is one version
     return fuse_reply_open(to, &info) == 0;

@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "fs/file_system.h"
+#include "fs/fuse_io.h"
 #include "fs/op_counts.h"
 #include "fs/pending_replies.h"
 
@@ -19,8 +20,11 @@ struct FuseContext {
   FileSystem& fs;
   const std::shared_ptr<PendingReplies> pending;
   const unsigned max_background;  // requests of the kernel's read-ahead under way
+  const bool want_passthrough;
   OpCounts counts;
-  uint32_t init_flags = 0;  // FUSE_CAP_*: agreed with the kernel by INIT
+  KernelOffer offer;             // what the kernel's INIT offers
+  uint32_t init_flags = 0;       // FUSE_CAP_*: agreed with the kernel by INIT
+  bool has_passthrough = false;  // agreed by INIT
   std::atomic<bool> init_answered{false};
   std::atomic<bool> initialised{false};  // release: set once INIT has been worked on
 };

@@ -16,6 +16,7 @@
 #include "core/base/thread.h"
 #include "fs/fuse_io.h"
 #include "fs/fuse_ops.h"
+#include "fs/fuse_passthrough.h"
 
 namespace dartfs::fs {
 namespace {
@@ -58,11 +59,13 @@ struct LoopConfigCloser {
 }  // namespace
 
 struct FuseSession::Impl {
-  Impl(FileSystem& fs, core::Scheduler& scheduler, unsigned max_background)
+  Impl(FileSystem& fs, core::Scheduler& scheduler, const Options& options)
       : context{.fs = fs,
                 .pending = std::make_shared<PendingReplies>(scheduler),
-                .max_background = max_background,
-                .counts = {}} {}
+                .max_background = options.max_background,
+                .want_passthrough = options.passthrough,
+                .counts = {},
+                .offer = {}} {}
 
   void Loop(unsigned threads);
   void EndLoop();
@@ -108,7 +111,7 @@ void FuseSession::Impl::EndLoop() {
 core::Result<std::unique_ptr<FuseSession>> FuseSession::Create(Options options, FileSystem& fs,
                                                                core::Scheduler& scheduler) {
   PrepareProcess();
-  auto impl = std::make_unique<Impl>(fs, scheduler, options.max_background);
+  auto impl = std::make_unique<Impl>(fs, scheduler, options);
   std::string mount_options = "max_read=" + std::to_string(kMaxReadBytes);
   if (!options.mount_options.empty()) mount_options += "," + options.mount_options;
   std::array<const char*, 3> argv = {"dartfs", "-o", mount_options.c_str()};
@@ -159,6 +162,22 @@ core::Status FuseSession::WaitReady(core::Duration timeout) {
                          "its log (dmesg)");
 }
 
+core::Status FuseSession::StartPassthrough(const std::string& probe_file) {
+  const FuseContext& context = impl_->context;
+  if (!context.want_passthrough) {
+    return core::MakeError(core::Code::kUnsupported, "switched off by the option passthrough");
+  }
+  if (!context.has_passthrough) {
+    return core::MakeError(core::Code::kUnsupported,
+                           "the kernel does not offer it (it takes 6.9 or later with "
+                           "CONFIG_FUSE_PASSTHROUGH)");
+  }
+  TRY_ASSIGN(auto files, MakeBackingFiles(fuse_session_fd(impl_->session.get())));
+  TRY(ProbePassthrough(*files, probe_file));
+  impl_->context.fs.SetBacking(std::move(files));
+  return {};
+}
+
 bool FuseSession::WaitEnded(core::Duration timeout) {
   const auto until = std::chrono::steady_clock::now() + timeout;
   core::MutexLock lock(impl_->mu);
@@ -184,6 +203,7 @@ void FuseSession::AnswerWaiting(core::Duration grace) {
 void FuseSession::Stop() {
   if (!impl_->loop.joinable()) return;
   PendingReplies& pending = *impl_->context.pending;
+  impl_->context.fs.SetBacking(nullptr);
   impl_->EndLoop();
   impl_->loop.join();
   // No new request from here on. Those answered by another thread at this moment end by themselves.

@@ -23,6 +23,7 @@ class FuseSession {
     std::string mount_options;
     unsigned threads = 8;
     unsigned max_background = 64;
+    bool passthrough = true;  // agree on it by INIT, where the kernel offers it
   };
 
   // Starts the loop. `fs` and `scheduler` outlive the session.
@@ -33,6 +34,10 @@ class FuseSession {
   // Blocks until the kernel's INIT has been worked on. kDeadlineExceeded, or kIo when the session
   // ended first.
   core::Status WaitReady(core::Duration timeout);
+  // From here on complete files are read by the kernel itself. After WaitReady. `probe_file` lies
+  // where their cache files do. Errors say in words for people why not; then all goes the ordinary
+  // way. Local system calls.
+  core::Status StartPassthrough(const std::string& probe_file);
   // Blocks until the session has ended (unmounted, connection aborted, Stop); false: `timeout`
   // first.
   bool WaitEnded(core::Duration timeout);

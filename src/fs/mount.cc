@@ -44,6 +44,7 @@ FileSystemOptions FsOptions(const MountOptions& options) {
   fs.umask = options.umask;
   fs.grid = options.grid;
   fs.authorization = options.authorization;
+  fs.fill = options.fill;
   return fs;
 }
 
@@ -60,6 +61,7 @@ struct Mount::Impl {
   Impl(MountOptions o, core::Engine& e) : options(std::move(o)), engine(e) {}
   Status Start(std::unique_ptr<Namespace> names);
   Status Attach();
+  void StartPassthrough();
   void Stop();
   Status Unmount();
 
@@ -69,7 +71,8 @@ struct Mount::Impl {
   core::Engine& engine;
   std::unique_ptr<FileSystem> fs;
   std::unique_ptr<FuseSession> session;
-  dev_t device = 0;  // st_dev of the mount
+  dev_t device = 0;         // st_dev of the mount
+  std::string passthrough;  // "on", or why not
   std::atomic<bool> stopped{false};
 };
 
@@ -82,6 +85,7 @@ Status Mount::Impl::Start(std::unique_ptr<Namespace> names) {
   fs = std::make_unique<FileSystem>(FsOptions(options), std::move(names), engine);
   TRY(Attach());
   TRY(session->WaitReady(kReadyTimeout));
+  StartPassthrough();
   if (options.read_ahead_kib == 0 || device == 0) return {};
   if (const Status raised = SetReadAhead(device, options.read_ahead_kib); !raised) {
     LOG_INFO("the kernel's read-ahead stays at its default: {}", raised.error().context);
@@ -89,11 +93,26 @@ Status Mount::Impl::Start(std::unique_ptr<Namespace> names) {
   return {};
 }
 
+void Mount::Impl::StartPassthrough() {
+  const Status started = session->StartPassthrough(options.probe_file);
+  passthrough = started ? "on" : started.error().context;
+  if (started) {
+    LOG_INFO(
+        "{}: files that are complete in the cache and checked are read by the kernel itself "
+        "(passthrough)",
+        EscapeForeign(mountpoint));
+  } else {
+    LOG_INFO("{}: no passthrough, all reads go through the daemon: {}", EscapeForeign(mountpoint),
+             passthrough);
+  }
+}
+
 // Mounts, where that has not been done, and starts the session.
 Status Mount::Impl::Attach() {
   FuseSession::Options session_options;
   session_options.threads = ThreadCount(options.threads);
   session_options.max_background = options.max_background;
+  session_options.passthrough = options.passthrough;
   if (options.device.valid()) {
     session_options.device = std::move(options.device);
     device = options.device_number;
@@ -166,6 +185,9 @@ MountStats Mount::Stats() const {
   stats.open_dirs = fs.open_dirs;
   stats.refused_nodes = fs.refused_nodes;
   stats.waiting = impl_->session->waiting();
+  stats.passthrough = impl_->passthrough;
+  stats.passthrough_nodes = fs.passthrough_nodes;
+  stats.passthrough_opens = fs.passthrough_opens;
   for (size_t i = 0; i < kOps; ++i) {
     const Op op = static_cast<Op>(i);
     stats.requests.emplace_back(OpName(op), impl_->session->counts().Get(op));

@@ -14,6 +14,7 @@
 #include "core/base/time.h"
 #include "core/base/unique_fd.h"
 #include "core/engine/engine.h"
+#include "fs/auto_fill.h"
 #include "fs/namespace.h"
 
 namespace dartfs::fs {
@@ -29,7 +30,12 @@ struct MountOptions {
   core::Duration timeout = std::chrono::seconds(60);  // as in FileSystemOptions
   core::Duration ttl = std::chrono::seconds(60);      // how long the kernel keeps names
   core::Grid grid;                                    // the engine's
-  std::string authorization;       // for reads through this mount, as in core::Requester
+  std::string authorization;  // for reads through this mount, as in core::Requester
+  // Complete files are read by the kernel itself, where it can (FUSE passthrough); `probe_file`
+  // lies where their cache files do.
+  bool passthrough = true;
+  std::string probe_file;
+  FillMode fill = FillMode::kAuto;
   unsigned read_ahead_kib = 4096;  // of the kernel; 0 leaves it alone
   unsigned threads = 0;            // of the FUSE loop; 0: by the number of processors
   unsigned max_background = 64;    // reads ahead that the kernel may have under way
@@ -46,7 +52,10 @@ struct MountStats {
   std::string mountpoint;  // raw bytes
   std::string source;      // redacted
   size_t nodes = 0, open_files = 0, open_dirs = 0;
-  size_t waiting = 0;  // requests without an answer yet
+  size_t waiting = 0;            // requests without an answer yet
+  std::string passthrough;       // "on", or why not
+  size_t passthrough_nodes = 0;  // files that the kernel reads by itself at present
+  uint64_t passthrough_opens = 0;
   uint64_t refused_nodes = 0;
   std::vector<std::pair<std::string, uint64_t>> requests;  // by kind
 };

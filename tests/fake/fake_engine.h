@@ -180,6 +180,12 @@ class FakeEngine final : public Engine {
     DARTFS_CHECK(false);
     return nullptr;
   }
+  std::unique_ptr<Fill> StartFill(std::shared_ptr<Object>, Requester, FillDone) override {
+    DARTFS_CHECK(false);
+    return nullptr;
+  }
+  bool MayLend(const std::shared_ptr<Object>&) override { return false; }
+  void Lend(const std::shared_ptr<Object>&, LendDone) override { DARTFS_CHECK(false); }
   Duration TtlLeft(const Url&) override { return Duration::zero(); }
   UrlReport Explain(const Url&, std::string_view) override { return {}; }
   EngineStats Stats() override { return {}; }

@@ -4,6 +4,10 @@
 #include <linux/fuse.h>
 
 #include <array>
+#include <cstddef>
+#include <cstring>
+
+#include "fs/fuse_passthrough.h"
 
 namespace dartfs::fs {
 namespace {
@@ -20,7 +24,7 @@ TEST(FuseIo, AddsFlagsToTheReplyToInit) {
   Reply reply;
   reply.body.flags = FUSE_ASYNC_READ;
   const auto pieces = reply.Pieces();
-  EXPECT_TRUE(CompleteInitReply(pieces.data(), 2, FUSE_PARALLEL_DIROPS));
+  EXPECT_TRUE(CompleteInitReply(pieces.data(), 2, {FUSE_PARALLEL_DIROPS}));
   EXPECT_EQ(reply.body.flags, uint32_t{FUSE_ASYNC_READ | FUSE_PARALLEL_DIROPS});
 }
 
@@ -28,13 +32,59 @@ TEST(FuseIo, LeavesOtherRepliesAlone) {
   Reply refused;
   refused.header.error = -71;
   auto pieces = refused.Pieces();
-  EXPECT_FALSE(CompleteInitReply(pieces.data(), 2, FUSE_PARALLEL_DIROPS));
+  EXPECT_FALSE(CompleteInitReply(pieces.data(), 2, {FUSE_PARALLEL_DIROPS}));
   Reply shorter;
   pieces = shorter.Pieces();
   pieces[1].iov_len = sizeof(fuse_attr_out);
-  EXPECT_FALSE(CompleteInitReply(pieces.data(), 2, FUSE_PARALLEL_DIROPS));
-  EXPECT_FALSE(CompleteInitReply(pieces.data(), 1, FUSE_PARALLEL_DIROPS));
+  EXPECT_FALSE(CompleteInitReply(pieces.data(), 2, {FUSE_PARALLEL_DIROPS}));
+  EXPECT_FALSE(CompleteInitReply(pieces.data(), 1, {FUSE_PARALLEL_DIROPS}));
   EXPECT_EQ(refused.body.flags + shorter.body.flags, 0u);
+}
+
+TEST(FuseIo, PassthroughGoesIntoTheSecondWordWithItsStackDepth) {
+  Reply reply;
+  const auto pieces = reply.Pieces();
+  EXPECT_TRUE(CompleteInitReply(pieces.data(), 2, {kInitExt | kInitPassthrough, kMaxStackDepth}));
+  EXPECT_EQ(reply.body.flags, uint32_t{1} << 30);
+  EXPECT_EQ(reply.body.flags2, uint32_t{1} << 5);
+  // struct fuse_init_out of protocol 7.40: max_stack_depth is the word at byte 36.
+  uint32_t depth = 0;
+  std::memcpy(&depth, reinterpret_cast<const char*>(&reply.body) + 36, sizeof depth);
+  EXPECT_EQ(depth, 1u);
+}
+
+struct Request {
+  fuse_in_header header{};
+  fuse_init_in body{};
+};
+
+TEST(FuseIo, ReadsWhatTheKernelOffers) {
+  Request request;
+  request.header.opcode = FUSE_INIT;
+  request.body.flags = FUSE_ASYNC_READ | FUSE_INIT_EXT;
+  request.body.flags2 = uint32_t{1} << 5;
+  EXPECT_EQ(OfferOfInit(&request, sizeof request).flags,
+            uint64_t{FUSE_ASYNC_READ | FUSE_INIT_EXT} | kInitPassthrough);
+}
+
+TEST(FuseIo, AnOlderKernelsSecondWordIsNotBelieved) {
+  Request request;
+  request.header.opcode = FUSE_INIT;
+  request.body.flags = FUSE_ASYNC_READ;
+  request.body.flags2 = uint32_t{1} << 5;
+  EXPECT_EQ(OfferOfInit(&request, sizeof request).flags, uint64_t{FUSE_ASYNC_READ});
+  request.body.flags |= FUSE_INIT_EXT;
+  constexpr size_t kFirstWordOnly = sizeof(fuse_in_header) + offsetof(fuse_init_in, flags2);
+  EXPECT_EQ(OfferOfInit(&request, kFirstWordOnly).flags, uint64_t{FUSE_ASYNC_READ | FUSE_INIT_EXT});
+  EXPECT_EQ(OfferOfInit(&request, kFirstWordOnly - 1).flags, 0u);
+}
+
+TEST(FuseIo, OtherRequestsOfferNothing) {
+  Request request;
+  request.header.opcode = FUSE_LOOKUP;
+  request.body.flags = FUSE_ASYNC_READ;
+  EXPECT_EQ(OfferOfInit(&request, sizeof request).flags, 0u);
+  EXPECT_EQ(OfferOfInit(&request, 3).flags, 0u);
 }
 
 }  // namespace

@@ -3,6 +3,9 @@
 // Thread-safe.
 #pragma once
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -18,6 +21,7 @@
 
 #include "core/base/check.h"
 #include "core/base/hash.h"
+#include "core/base/unique_fd.h"
 #include "core/engine/engine.h"
 #include "fs/namespace.h"
 
@@ -221,6 +225,18 @@ class MemoryEngine final : public core::Engine {
   }
   std::unique_ptr<core::ObjectReader> MakeReader(std::shared_ptr<core::Object> object,
                                                  core::Requester requester) override;
+  std::unique_ptr<core::Fill> StartFill(std::shared_ptr<core::Object>, core::Requester,
+                                        core::FillDone) override {
+    core::CheckFailed(__FILE__, __LINE__, "no filling in these tests");
+  }
+  bool MayLend(const std::shared_ptr<core::Object>&) override { return lends; }
+  void Lend(const std::shared_ptr<core::Object>& object, core::LendDone done) override {
+    lendings.Pass([this, object, done = std::move(done)](bool passed) mutable {
+      if (!passed) return;
+      if (!lends) return done(core::MakeError(core::Code::kBusy, "not lent"));
+      done(core::FileLoan(CopyOf(*object), [this] { --loans; }));
+    });
+  }
   core::Duration TtlLeft(const core::Url&) override {
     return std::chrono::milliseconds(ttl_left_ms);
   }
@@ -231,7 +247,10 @@ class MemoryEngine final : public core::Engine {
     core::CheckFailed(__FILE__, __LINE__, "no HTTP in these tests");
   }
   core::Scheduler& scheduler() override { return scheduler_; }
-  void Stop() override { reads.CancelAll(); }
+  void Stop() override {
+    reads.CancelAll();
+    lendings.CancelAll();
+  }
 
   uint64_t SeedOf(const core::Object* object) {
     std::lock_guard lock(mu_);
@@ -239,6 +258,9 @@ class MemoryEngine final : public core::Engine {
   }
 
   Gate reads;                         // of Read
+  Gate lendings;                      // of Lend
+  std::atomic<bool> lends{false};     // files may be lent
+  std::atomic<int> loans{0};          // that have not ended
   std::atomic<bool> in_memory{true};  // TryRead succeeds
   std::atomic<int64_t> ttl_left_ms{60000};
   std::atomic<int> readers{0};    // alive
@@ -250,6 +272,14 @@ class MemoryEngine final : public core::Engine {
     std::shared_ptr<core::Object> object;
     bool opened = false;
   };
+
+  core::UniqueFd CopyOf(const core::Object& object) {
+    ++loans;
+    core::UniqueFd fd(memfd_create("backing", MFD_CLOEXEC));
+    const std::string bytes = Pattern(SeedOf(&object), 0, object.size());
+    DARTFS_CHECK(write(fd.get(), bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()));
+    return fd;
+  }
   core::Scheduler& scheduler_;
   MemoryStore store_;
   std::mutex mu_;

@@ -55,6 +55,8 @@ class MountTest : public ::testing::Test {
     MountOptions options;
     options.mountpoint = dir_;
     options.source = "http://h/?token=secret";
+    options.probe_file = "/proc/self/exe";
+    options.fill = FillMode::kOff;
     return options;
   }
   void Mounted() { Mounted(Options()); }

@@ -73,6 +73,91 @@ TEST_F(MountTest, MapsFiles) {
   munmap(map, kMiB);
 }
 
+// Passthrough: real, where the kernel has it.
+class PassthroughTest : public MountTest {
+ protected:
+  void SetUp() override {
+    MountTest::SetUp();
+    if (IsSkipped()) return;
+    engine_.lends = true;
+    tree_->AddFile("/a", {.size = 3 * kMiB + 17, .seed = 1});
+    Mounted();
+    if (mount_->Stats().passthrough == "on") return;
+    std::fprintf(stderr, "SKIPPED: no passthrough here: %s\n", mount_->Stats().passthrough.c_str());
+    GTEST_SKIP();
+  }
+};
+
+TEST_F(PassthroughTest, TheKernelReadsLentFilesByItself) {
+  EXPECT_EQ(ReadAll(Path("a")), Pattern(1, 0, 3 * kMiB + 17));
+  EXPECT_EQ(Requests("read") + Requests("read_deferred"), 0u);
+  EXPECT_EQ(mount_->Stats().passthrough_opens, 1u);
+}
+
+TEST_F(PassthroughTest, MapsAndDirectReadsOfLentFiles) {
+  const core::UniqueFd fd(open(Path("a").c_str(), O_RDONLY));
+  void* const map = mmap(nullptr, kMiB, PROT_READ, MAP_SHARED, fd.get(), 0);
+  ASSERT_NE(map, MAP_FAILED);
+  EXPECT_EQ(std::string(static_cast<const char*>(map), kMiB), Pattern(1, 0, kMiB));
+  munmap(map, kMiB);
+  EXPECT_EQ(Requests("read") + Requests("read_deferred"), 0u);
+}
+
+TEST_F(PassthroughTest, AFileOpenThroughTheDaemonStaysSoForAll) {
+  engine_.lends = false;
+  const core::UniqueFd first(open(Path("a").c_str(), O_RDONLY));
+  engine_.lends = true;
+  EXPECT_EQ(ReadAll(Path("a")), Pattern(1, 0, 3 * kMiB + 17));
+  EXPECT_GT(Requests("read"), 0u);
+  EXPECT_EQ(mount_->Stats().passthrough_opens, 0u);
+}
+
+TEST_F(PassthroughTest, ALentFileStaysSoForAllAndIsGivenBack) {
+  {
+    const core::UniqueFd first(open(Path("a").c_str(), O_RDONLY));
+    engine_.lends = false;
+    EXPECT_EQ(ReadAll(Path("a")), Pattern(1, 0, 3 * kMiB + 17));
+    EXPECT_EQ(mount_->Stats().passthrough_opens, 2u);
+    EXPECT_EQ(engine_.loans, 1);
+  }
+  // RELEASE comes after close(2) has returned.
+  for (int i = 0; i < 1000 && engine_.loans > 0; ++i) {
+    std::this_thread::sleep_for(milliseconds(5));
+  }
+  EXPECT_EQ(engine_.loans, 0);
+  EXPECT_EQ(mount_->Stats().passthrough_nodes, 0u);
+  EXPECT_EQ(ReadAll(Path("a")), Pattern(1, 0, 3 * kMiB + 17));
+  EXPECT_GT(Requests("read"), 0u);
+}
+
+TEST_F(PassthroughTest, TheEndOfTheMountGivesBackWhatIsOpen) {
+  const core::UniqueFd fd(open(Path("a").c_str(), O_RDONLY));
+  mount_.reset();
+  EXPECT_EQ(engine_.loans, 0);
+}
+
+TEST_F(MountTest, PassthroughCanBeSwitchedOff) {
+  engine_.lends = true;
+  tree_->AddFile("/a", {.size = kMiB, .seed = 1});
+  MountOptions options = Options();
+  options.passthrough = false;
+  Mounted(std::move(options));
+  EXPECT_EQ(ReadAll(Path("a")), Pattern(1, 0, kMiB));
+  EXPECT_GT(Requests("read"), 0u);
+  EXPECT_NE(mount_->Stats().passthrough.find("switched off"), std::string::npos);
+}
+
+TEST_F(MountTest, WithoutAPlaceToProbePassthroughIsOffAndSaysWhy) {
+  engine_.lends = true;
+  tree_->AddFile("/a", {.size = kMiB, .seed = 1});
+  MountOptions options = Options();
+  options.probe_file = "/nowhere/at-all";
+  Mounted(std::move(options));
+  EXPECT_EQ(ReadAll(Path("a")), Pattern(1, 0, kMiB));
+  EXPECT_NE(mount_->Stats().passthrough, "on");
+  EXPECT_GT(Requests("read"), 0u);
+}
+
 TEST_F(MountTest, Attributes) {
   tree_->AddFile("/a", {.size = 1025, .last_modified = 1234567890});
   tree_->AddDir("/sub/");

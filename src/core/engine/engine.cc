@@ -8,6 +8,7 @@
 #include "core/engine/reader_impl.h"
 #include "core/engine/resolver.h"
 #include "core/engine/spool.h"
+#include "core/engine/verify_queue.h"
 
 namespace dartfs::core {
 
@@ -33,7 +34,9 @@ class EngineImpl final : public Engine, private FlightEvents {
         spool_(options_, http, counters_, scheduler),
         env_{options_, store,     scheduler, *blocking_, random,   memory_,
              *this,    counters_, unstored_, registry_,  digests_, held_},
-        resolver_(env_, http) {}
+        resolver_(env_, http),
+        filler_(env_),
+        verifies_(store) {}
   ~EngineImpl() override { Stop(); }
 
   void Open(const Url& url, OpenOptions options, OpenDone done) override {
@@ -48,6 +51,15 @@ class EngineImpl final : public Engine, private FlightEvents {
     return std::make_unique<ReaderImpl>(
         std::make_shared<ReaderState>(env_, http_, std::move(object), std::move(requester)));
   }
+  std::unique_ptr<Fill> StartFill(std::shared_ptr<Object> object, Requester requester,
+                                  FillDone done) override {
+    return filler_.Start(std::move(object), std::move(requester), std::move(done));
+  }
+  bool MayLend(const std::shared_ptr<Object>& object) override;
+  void Lend(const std::shared_ptr<Object>& object, LendDone done) override {
+    blocking_->Post(
+        [this, object, done = std::move(done)]() mutable { done(store_.Lend(object->stored())); });
+  }
   Duration TtlLeft(const Url& url) override { return resolver_.TtlLeft(url); }
   UrlReport Explain(const Url& url, std::string_view digest) override {
     return resolver_.Explain(url, digest);
@@ -59,6 +71,8 @@ class EngineImpl final : public Engine, private FlightEvents {
 
   void Stop() override {
     env_.stopped.store(true, std::memory_order_release);
+    filler_.Stop();
+    verifies_.Stop();
     resolver_.Stop();
     for (const auto& flight : registry_.All()) flight->Abort();
     unstored_.Clear();
@@ -105,7 +119,18 @@ class EngineImpl final : public Engine, private FlightEvents {
   SpoolSource spool_;
   FlightEnv env_;
   Resolver resolver_;
+  Filler filler_;
+  VerifyQueue verifies_;
 };
+
+bool EngineImpl::MayLend(const std::shared_ptr<Object>& object) {
+  store_.TouchUse(object->stored());
+  const LendState state = store_.Lendable(*object->stored());
+  if (state != LendState::kReady && state != LendState::kUnverified) return false;
+  if (object->facts().identity.digest && !object->verified()) return false;
+  if (state == LendState::kUnverified) verifies_.Enqueue(object);
+  return state == LendState::kReady;
+}
 
 EngineStats EngineImpl::Stats() {
   EngineStats stats;

@@ -15,6 +15,7 @@
 #include "core/base/random.h"
 #include "core/base/result.h"
 #include "core/base/scheduler.h"
+#include "core/engine/filler.h"
 #include "core/engine/object.h"
 #include "core/engine/object_reader.h"
 #include "core/io/http_client.h"
@@ -50,6 +51,7 @@ struct OpenOptions {
 };
 
 using OpenDone = UniqueFunction<void(Result<std::shared_ptr<Object>>)>;
+using LendDone = UniqueFunction<void(Result<FileLoan>)>;
 
 // What the engine knows of a URL without asking anybody (for `explain`).
 struct UrlReport {
@@ -103,6 +105,18 @@ class Engine {
 
   virtual std::unique_ptr<ObjectReader> MakeReader(std::shared_ptr<Object> object,
                                                    Requester requester) = 0;
+
+  // Completes the object in the background (Filler). Drop the job before the engine.
+  virtual std::unique_ptr<Fill> StartFill(std::shared_ptr<Object> object, Requester requester,
+                                          FillDone done) = 0;
+
+  // Whether the object's whole file may be lent now: complete, checked in this run, and, where it
+  // is content-addressed, of the right digest. Where only the check is missing, it begins in the
+  // background. Counts as a use of the object. No I/O.
+  virtual bool MayLend(const std::shared_ptr<Object>& object) = 0;
+  // Store::Lend. `done` runs on a thread that may block; destroyed uncalled when the engine stops
+  // first.
+  virtual void Lend(const std::shared_ptr<Object>& object, LendDone done) = 0;
 
   // How long what is known of the URL holds without asking anybody; zero when nothing is. Does not
   // block.

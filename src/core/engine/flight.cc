@@ -112,12 +112,13 @@ bool Flight::Ready(const Ticket& ticket) const {
   if (ticket.error) return true;
   switch (phase_) {
     case FlightPhase::kStoring:
+      return !ticket.until_over;
     case FlightPhase::kStored:
     case FlightPhase::kUnstored:
     case FlightPhase::kFailed:
       return true;
     default:
-      return trusted_ >= std::min(ticket.need, length_);
+      return !ticket.until_over && trusted_ >= std::min(ticket.need, length_);
   }
 }
 
@@ -125,6 +126,16 @@ bool Flight::Await(uint64_t ticket, uint64_t need, Waker waker) {
   MutexLock lock(mu_);
   Ticket& mine = tickets_.at(ticket);
   mine.need = std::max<uint64_t>(need, 1);
+  mine.until_over = false;
+  if (Ready(mine)) return false;
+  mine.waker = std::move(waker);
+  return true;
+}
+
+bool Flight::AwaitOver(uint64_t ticket, Waker waker) {
+  MutexLock lock(mu_);
+  Ticket& mine = tickets_.at(ticket);
+  mine.until_over = true;
   if (Ready(mine)) return false;
   mine.waker = std::move(waker);
   return true;
@@ -351,6 +362,7 @@ FlightView FlightTicket::Look() const { return flight_->Look(id_); }
 bool FlightTicket::Await(uint64_t need, Waker waker) {
   return flight_->Await(id_, need, std::move(waker));
 }
+bool FlightTicket::AwaitOver(Waker waker) { return flight_->AwaitOver(id_, std::move(waker)); }
 void FlightTicket::Disarm() { flight_->Disarm(id_); }
 void FlightTicket::Raise(Priority priority) { flight_->Raise(id_, priority); }
 void FlightTicket::MarkServed() { flight_->MarkServed(); }

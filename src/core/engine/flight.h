@@ -65,6 +65,8 @@ class FlightTicket {
   // Calls `waker` once as soon as `need` bytes of the block can be read, or the flight is complete
   // or over. False: that is so already and `waker` is dropped. One wait at a time.
   bool Await(uint64_t need, Waker waker);
+  // The same, once the flight is over: stored, refused by the store, or failed.
+  bool AwaitOver(Waker waker);
   // Drops the waker of Await without leaving.
   void Disarm();
   // From what somebody may want to what somebody waits for.

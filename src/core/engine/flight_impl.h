@@ -28,6 +28,7 @@ class Flight final : public std::enable_shared_from_this<Flight> {
   void Leave(uint64_t ticket);
   FlightView Look(uint64_t ticket) const;
   bool Await(uint64_t ticket, uint64_t need, Waker waker);
+  bool AwaitOver(uint64_t ticket, Waker waker);
   void Disarm(uint64_t ticket);
   void Raise(uint64_t ticket, Priority priority);
   void SetInterested(uint64_t ticket, bool interested);
@@ -44,6 +45,7 @@ class Flight final : public std::enable_shared_from_this<Flight> {
     TicketOptions options;
     bool interested = true;
     uint64_t need = 0;
+    bool until_over = false;  // instead of `need`
     Waker waker;
     std::optional<Error> error;  // of this ticket alone (its credential)
   };

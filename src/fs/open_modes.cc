@@ -1,0 +1,125 @@
+#include "fs/open_modes.h"
+
+#include <utility>
+
+#include "core/base/check.h"
+#include "core/base/log.h"
+#include "core/engine/object.h"
+
+namespace dartfs::fs {
+
+using core::Result;
+
+OpenModes::~OpenModes() = default;
+
+void OpenModes::SetBacking(std::shared_ptr<BackingFiles> files) {
+  std::vector<std::shared_ptr<BackingFiles>> dropped;  // outside the lock
+  core::MutexLock lock(mu_);
+  dropped.push_back(std::exchange(files_, std::move(files)));
+  if (files_ != nullptr) return;
+  for (auto& [node, state] : states_) {
+    if (state.backing) dropped.push_back(std::exchange(state.backing->files, nullptr));
+  }
+}
+
+void OpenModes::Enter(NodeId node, std::shared_ptr<core::Object> object, Decided decided) {
+  // Asked outside the lock, and even where the mode is decided already: it begins the check that
+  // the next first open needs.
+  const bool may_lend = engine_.MayLend(object);
+  std::shared_ptr<BackingFiles> files;
+  std::optional<int32_t> id;
+  {
+    core::MutexLock lock(mu_);
+    State& state = states_[node];
+    ++state.opens;
+    if (state.deciding) {
+      state.waiting.push_back(std::move(decided));
+      return;
+    }
+    if (state.backing) {
+      id = state.backing->id;
+      passthrough_opens_.fetch_add(1, std::memory_order_relaxed);
+    } else if (state.opens == 1 && may_lend && files_ != nullptr &&
+               engine_.scheduler().clock().Now() >= not_before_) {
+      files = files_;
+      state.deciding = true;
+      state.waiting.push_back(std::move(decided));
+    }
+  }
+  if (files == nullptr) return decided(id);
+  engine_.Lend(object, [this, node, object, files](Result<core::FileLoan> loan) mutable {
+    Decide(node, *object, std::move(files), std::move(loan));
+  });
+}
+
+void OpenModes::Decide(NodeId node, const core::Object& object, std::shared_ptr<BackingFiles> files,
+                       Result<core::FileLoan> loan) {
+  std::optional<Backing> backing = Register(object, std::move(files), std::move(loan));
+  std::optional<int32_t> id;
+  if (backing) id = backing->id;
+  std::vector<Decided> waiting;
+  {
+    core::MutexLock lock(mu_);
+    const auto found = states_.find(node);
+    DARTFS_CHECK(found != states_.end() && found->second.deciding);
+    State& state = found->second;
+    state.deciding = false;
+    // The session may have ended meanwhile, and with it what it had registered.
+    if (backing && files_ == nullptr) backing->files = nullptr;
+    state.backing = std::move(backing);
+    waiting.swap(state.waiting);
+    if (id) passthrough_opens_.fetch_add(waiting.size(), std::memory_order_relaxed);
+  }
+  // Nothing of this object is touched any more: the last of them may let it go.
+  for (Decided& decided : waiting) decided(id);
+}
+
+std::optional<OpenModes::Backing> OpenModes::Register(const core::Object& object,
+                                                      std::shared_ptr<BackingFiles> files,
+                                                      Result<core::FileLoan> loan) {
+  const std::string& url = object.facts().identity.redacted_url;
+  if (!loan) {
+    LOG_DEBUG("{}: read through the daemon: {}", url, loan.error().ToString());
+    return std::nullopt;
+  }
+  const Result<int32_t> id = files->Register(loan->fd());
+  if (id) {
+    loan->CloseFd();
+    return Backing{std::move(files), *id, std::move(*loan)};
+  }
+  core::MutexLock lock(mu_);
+  not_before_ = engine_.scheduler().clock().Now() + kAfterRefusal;
+  if (!std::exchange(refusal_told_, true)) {
+    LOG_WARN(
+        "{}: the kernel does not take its cache file for passthrough, so it is read through "
+        "the daemon: {}",
+        url, id.error().context);
+  }
+  return std::nullopt;
+}
+
+void OpenModes::Leave(NodeId node) {
+  std::optional<Backing> ended;
+  {
+    core::MutexLock lock(mu_);
+    const auto found = states_.find(node);
+    DARTFS_CHECK(found != states_.end() && found->second.opens > 0);
+    if (--found->second.opens > 0) return;
+    ended = std::move(found->second.backing);
+    states_.erase(found);
+  }
+  End(std::move(ended));
+}
+
+void OpenModes::End(std::optional<Backing> backing) {
+  if (backing && backing->files != nullptr) backing->files->Unregister(backing->id);
+}
+
+size_t OpenModes::nodes_in_passthrough() const {
+  core::MutexLock lock(mu_);
+  size_t count = 0;
+  for (const auto& [node, state] : states_) count += state.backing ? 1 : 0;
+  return count;
+}
+
+}  // namespace dartfs::fs
