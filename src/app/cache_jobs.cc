@@ -8,6 +8,7 @@
 
 #include "app/json_fields.h"
 #include "app/option_table.h"
+#include "app/warm_window.h"
 #include "core/base/log.h"
 #include "core/base/text.h"
 
@@ -86,6 +87,7 @@ core::Error NoSuchJob(uint64_t id) {
 }  // namespace
 
 void CacheJobs::AddVerbs(ControlDispatch& dispatch) {
+  AddJob(dispatch, "warm", &CacheJobs::Warm);
   AddJob(dispatch, "verify", &CacheJobs::Verify);
   AddJob(dispatch, "evict", &CacheJobs::Evict);
   AddJob(dispatch, "pin", &CacheJobs::Pin);
@@ -135,6 +137,14 @@ void CacheJobs::Walk(Job& job, const Targets& targets, const TargetWalk::Visit& 
     });
   }
   job.Update([](JobProgress& progress) { progress.walking = false; });
+}
+
+void CacheJobs::Warm(Job& job, const Targets& targets) {
+  WarmWindow window(engine_, job);
+  Walk(job, targets, [&window](ObjectPtr object, const core::Requester& requester) {
+    window.Add(std::move(object), requester, ShownObject(requester));
+  });
+  window.Finish();
 }
 
 void CacheJobs::Verify(Job& job, const Targets& targets) {

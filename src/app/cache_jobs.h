@@ -32,6 +32,7 @@ class CacheJobs {
   void AddJob(ControlDispatch& dispatch, const char* verb, Body body);
   void Walk(Job& job, const Targets& targets, const TargetWalk::Visit& visit);
 
+  void Warm(Job& job, const Targets& targets);
   void Verify(Job& job, const Targets& targets);
   void Evict(Job& job, const Targets& targets);
   void Pin(Job& job, const Targets& targets);

@@ -2,6 +2,10 @@
 
 import json
 import os
+import pty
+import re
+import signal
+import subprocess
 
 import trees
 from harness import BLOCK, KIB, MIB, SLOW, Case, main, program, run, wait_until
@@ -134,6 +138,64 @@ class Jobs(CtlCase):
         said = self.ctl("evict", self.server.url("/large?token=topsecret"))
         said += self.ctl("jobs") + self.mount.log_text()
         self.assertNotIn("topsecret", said)
+
+
+class Warm(CtlCase):
+    def test_wait(self):
+        job = self.json("warm", "--wait", self.mount.path(""), "/no/mount", code=4)
+        self.assertEqual((job["state"], job["objects"]["done"]), ("failed", 4))
+        self.assertEqual(job["bytes"], {"done": sum(self.sizes.values()),
+                                        "total": sum(self.sizes.values())})
+        self.settled()
+        self.server.reset_stats()
+        self.server.stop()
+        for name in self.sizes:
+            self.assertEqual(self.read_all(name), self.original(name), "without the origin")
+
+    def test_without_wait(self):
+        job = self.json("warm", self.mount.path("large"))["job"]
+        wait_until(lambda: self.json("jobs")["jobs"][-1]["state"] == "done", 20 * SLOW, "it ends")
+        self.assertEqual(self.json("jobs")["jobs"][-1]["job"], job)
+        self.assertEqual(self.mount.held("large"), {0, 1, 2, 3})
+        said = self.ctl("warm", self.mount.path("large"))
+        self.assertRegex(said, r"job \d+ has begun")
+
+    def test_a_line_at_the_end_when_it_is_no_terminal(self):
+        said = self.ctl("warm", "--wait", self.mount.path("some"))
+        self.assertIn("warm done: 3 of 3 objects", said)
+        self.assertNotIn("\r", said)
+
+    def test_a_bar_on_a_terminal(self):
+        ours, theirs = pty.openpty()
+        process = self.spawn(program("dartfsctl"), "warm", "--wait", self.mount.path(""),
+                             "--cache-dir", self.mount.cache, env=self.environment(),
+                             stderr=theirs, stdout=subprocess.PIPE)
+        os.close(theirs)
+        shown = b""
+        try:
+            while chunk := os.read(ours, 4096):
+                shown += chunk
+        except OSError:
+            pass  # its end is closed
+        os.close(ours)
+        self.assertEqual(process.wait(timeout=60), 0)
+        self.assertRegex(shown.decode(), re.compile(r"\[[#-]{24}\] .* of .* objects"))
+
+    def test_an_interrupt_leaves_the_job(self):
+        self.server.stop()  # so that it lasts
+        process = self.spawn(program("dartfsctl"), "warm", "--wait", self.mount.path("large"),
+                             "--cache-dir", self.mount.cache, env=self.environment(),
+                             stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
+        wait_until(lambda: self.json("jobs")["jobs"], 20 * SLOW, "it has begun")
+        process.send_signal(signal.SIGINT)
+        code = process.wait(timeout=20)
+        if code == 4:
+            return  # the origin's end was noticed first
+        self.assertEqual(code, 130)
+        self.assertIn(b"goes on", process.stderr.read())
+        (job,) = self.json("jobs")["jobs"]
+        self.json("cancel", str(job["job"]))
+        wait_until(lambda: self.json("jobs")["jobs"][0]["state"] != "running", 20 * SLOW, "it ends")
 
 
 class Settings(CtlCase):
