@@ -199,11 +199,15 @@ void Filler::Job::OnBlock(uint64_t block) {
 }
 
 void Filler::Job::NoteFailure(uint64_t block, Error error) {
-  if (!TimeMayMend(error.code) || ++failures_ > kMaxFailures) {
+  next_ = std::min(next_, block);
+  // Those that were under way together count as one.
+  const bool counted = backoff_ > Duration::zero() || timer_ != kNoTimer;
+  if (!counted) ++failures_;
+  if (!TimeMayMend(error.code) || failures_ > kMaxFailures) {
     error_ = std::move(error);
     return;
   }
-  next_ = std::min(next_, block);
+  if (counted) return;
   backoff_ = std::min<Duration>(kFirstBackoff * (1 << std::min(failures_ - 1, 5)), kMaxBackoff);
 }
 
