@@ -197,8 +197,8 @@ class Warm(Side):
         sys.exit("the object's check does not end, or its file is not lent")
 
     def random(self, series, path):
-        command = ["fio", "--name=r", f"--filename={path}", "--rw=randread", "--bs=4k", "--readonly",
-                   "--ioengine=psync", "--runtime=2", "--time_based", "--output-format=json",
+        command = ["fio", "--name=r", f"--filename={path}", "--rw=randread", "--bs=4k",
+                   "--readonly", "--ioengine=psync", "--runtime=2", "--time_based", "--output-format=json",
                    f"--size={self.size}", "--invalidate=0", "--allow_file_create=0"]
         done = subprocess.run(command, check=True, stdout=subprocess.PIPE)
         job = json.loads(done.stdout)["jobs"][0]
@@ -247,7 +247,8 @@ class Threads(Side):
     """Readers of disjoint parts of one cold file, each with its own descriptor: 128 KiB out of each
     block of its part, a stride that no read-ahead helps."""
 
-    about = "behind 20 ms, cold: threads on disjoint parts of one file, 128 KiB of every second block"
+    about = ("behind 20 ms, cold: threads on disjoint parts of one file, 128 KiB of every second "
+             "block")
     threads = 8
     blocks = 12  # a thread
     piece = 128 << 10
