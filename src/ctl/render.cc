@@ -188,6 +188,13 @@ void AddListing(std::string& out, const json& listing) {
   }
 }
 
+std::string PassthroughText(const json& passthrough) {
+  const std::string state = Text(passthrough, "state");
+  if (state != "on") return "no passthrough: " + state;
+  return fmt::format("passthrough: the kernel reads {} open files by itself, {} opens so far",
+                     Number(passthrough, "files"), Number(passthrough, "opens"));
+}
+
 }  // namespace
 
 std::string RenderStatus(const json& status) {
@@ -240,6 +247,9 @@ std::string RenderMounts(const json& status) {
          fmt::format("open: {} files, {} directories; {} names known, {} requests waiting",
                      Number(mount, "open_files"), Number(mount, "open_dirs"),
                      Number(mount, "nodes"), Number(mount, "waiting")));
+    if (const json* passthrough = Field(mount, "passthrough")) {
+      Line(out, "", PassthroughText(*passthrough));
+    }
     std::string options;
     for (const auto& [name, unused] : Part(mount, "options").items()) {
       options +=
