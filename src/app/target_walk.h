@@ -2,13 +2,13 @@
 // all that is below them. For the thread of a job: blocks, on origins too, up to deadlines.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "app/job_table.h"
 #include "app/mount_set.h"
+#include "app/tree_walk.h"
 #include "core/base/result.h"
 #include "core/base/url.h"
 #include "core/engine/engine.h"
@@ -38,30 +38,22 @@ core::Result<Target> FindTarget(const TargetName& name, const MountSet& mounts);
 
 class TargetWalk {
  public:
-  static constexpr uint64_t kMostObjects = 1'000'000;
-  static constexpr size_t kMostDepth = 64;
-  // An object, as a requester holds it.
-  using Visit =
-      std::function<void(std::shared_ptr<core::Object> object, const core::Requester& requester)>;
+  using Visit = TreeWalk::Visit;
 
   // All of them outlive the walk.
   TargetWalk(const MountSet& mounts, core::Engine& engine, Job& job)
-      : mounts_(mounts), engine_(engine), job_(job) {}
+      : mounts_(mounts), engine_(engine), job_(job), tree_(job) {}
 
   // Visits each object; what can't be had is a failure of the job, and the walk goes on.
   void Run(const TargetName& name, const Visit& visit);
 
  private:
-  void WalkDirectory(const ServedMount& mount, const fs::DirRef& dir, const std::string& shown,
-                     size_t depth, const Visit& visit);
-  void WalkName(const ServedMount& mount, const fs::DirRef& dir, const std::string& name,
-                const std::string& shown, size_t depth, const Visit& visit);
   void OpenUrl(const core::Url& url, const std::string& shown, const Visit& visit);
 
   const MountSet& mounts_;
   core::Engine& engine_;
   Job& job_;
-  uint64_t visited_ = 0;
+  TreeWalk tree_;
 };
 
 }  // namespace dartfs::app

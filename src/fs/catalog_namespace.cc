@@ -12,6 +12,7 @@
 #include "core/base/text.h"
 #include "core/engine/object.h"
 #include "fs/catalog.h"
+#include "fs/name_mapping.h"
 #include "fs/prober.h"
 
 namespace dartfs::fs {
@@ -32,7 +33,7 @@ using CatalogPtr = std::shared_ptr<const Catalog>;
 
 core::Error NoSuchName(const DirRef& dir, std::string_view name) {
   return MakeError(Code::kNotFound,
-                   "'" + EscapeForeign(dir.key + std::string(name)) + "' is not in the catalogue");
+                   "'" + ShownPath(dir.key + std::string(name)) + "' is not in the catalogue");
 }
 
 }  // namespace
@@ -229,7 +230,7 @@ Result<Url> CatalogNamespace::UrlOf(const DirRef& dir, std::string_view name) co
   const auto id = State::Find(*tree, dir, name);
   if (!id) return NoSuchName(dir, name);
   if (!tree->IsDir(*id)) return State::FileOf(tree, *id).url;
-  return MakeError(Code::kNotFound, "'" + EscapeForeign(dir.key + std::string(name)) +
+  return MakeError(Code::kNotFound, "'" + ShownPath(dir.key + std::string(name)) +
                                         "' is a directory of the catalogue and has no URL");
 }
 
@@ -238,7 +239,7 @@ Result<DirRef> CatalogNamespace::DirOf(const DirRef& dir, std::string_view name)
   const auto id = State::Find(*tree, dir, name);
   if (!id) return NoSuchName(dir, name);
   if (tree->IsDir(*id)) return DirRef{dir.key + std::string(name) + "/"};
-  return MakeError(Code::kNotFound, "'" + EscapeForeign(name) + "' is a file");
+  return MakeError(Code::kNotFound, "'" + ShownPath(name) + "' is a file");
 }
 
 std::string CatalogNamespace::DigestOf(const DirRef& dir, std::string_view name) const {

@@ -372,7 +372,7 @@ Result<Url> HttpNamespace::UrlOf(const DirRef& dir, std::string_view name) const
 Result<DirRef> HttpNamespace::DirOf(const DirRef& dir, std::string_view name) const {
   TRY_ASSIGN(const Resolved resolved, state_->Resolve(dir, name));
   if (resolved.always_file || (resolved.entry && resolved.entry->kind == EntryKind::kFile)) {
-    return MakeError(Code::kNotFound, "'" + core::EscapeForeign(name) + "' is a file");
+    return MakeError(Code::kNotFound, "'" + ShownPath(name) + "' is a file");
   }
   return DirRef{dir.key + resolved.rest + "/"};
 }

@@ -206,4 +206,16 @@ bool LeavesDirectory(std::string_view rest) {
   return ClimbsOut({split.begin(), split.end()});
 }
 
+std::string ShownPath(std::string_view path) {
+  std::string shown;
+  const char* separator = "";
+  for (const std::string_view part : core::Split(path, '/')) {
+    size_t end = part.find('?');
+    for (const std::string_view mark : {"%3F", "%3f"}) end = std::min(end, part.find(mark));
+    shown.append(separator).append(part.substr(0, end));
+    separator = "/";
+  }
+  return core::EscapeForeign(shown);
+}
+
 }  // namespace dartfs::fs

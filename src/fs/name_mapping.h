@@ -51,4 +51,8 @@ std::optional<std::string> FairName(std::string_view segment);
 // spelling.
 bool LeavesDirectory(std::string_view rest);
 
+// A path for people: foreign bytes escaped, and each component without the query that it may spell
+// (NAMES.md: a '?' of a URL is `%3F` in its name), where signatures and tokens are.
+std::string ShownPath(std::string_view path);
+
 }  // namespace dartfs::fs
