@@ -36,6 +36,19 @@ class Server:
             self.process.wait(timeout=20)
         self.process = None
 
+    def get(self, path):
+        """(headers, whole body) of a GET, past every mount."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60 * SLOW)
+        try:
+            connection.request("GET", path)
+            answer = connection.getresponse()
+            body = answer.read()
+        finally:
+            connection.close()
+        if answer.status != 200:
+            raise AssertionError(f"GET {path}: {answer.status}")
+        return answer.headers, body
+
     def _await_port(self):
         def listens():
             if self.process.poll() is not None:

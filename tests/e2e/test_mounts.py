@@ -1,17 +1,15 @@
 """Many mounts, one node: joining it, leaving it, refusals, and who comes at the wrong time."""
 
-import ctypes
 import os
 import signal
-import stat
 import subprocess
-import tempfile
 import time
 
 import trees
 from harness import (SLOW, Case, default_signals, exit_status, is_mounted, main, program, run,
                      unmount, wait_until)
 from test_start import MountProgram
+from users import AsNobody
 
 
 class MountsCase(Case):
@@ -381,50 +379,14 @@ class WrongTimes(MountsCase):
         self.assertEqual(self.served(), ["one", "two"])
 
 
-class OtherUsers(MountsCase):
+class OtherUsers(AsNobody, MountsCase):
     """A user who is not root, with his own node, through fusermount3."""
-
-    NOBODY = 65534
-
-    @classmethod
-    def setUpClass(cls):
-        """Where only root may open /dev/fuse, another node of it takes its place for this process
-        and those it starts, in a mount namespace of their own."""
-        super().setUpClass()
-        if os.stat("/dev/fuse").st_mode & 0o006 == 0o006:
-            return
-        clone_newns = 0x20000
-        if ctypes.CDLL(None, use_errno=True).unshare(clone_newns) != 0:
-            raise OSError(ctypes.get_errno(), "unshare")
-        run("mount", "--make-rprivate", "/")
-        place = tempfile.mkdtemp(prefix="dartfs-e2e-dev-")
-        run("mount", "-t", "tmpfs", "-o", "mode=0755", "dev", place)
-        node = os.path.join(place, "fuse")
-        os.mknod(node, 0o600 | stat.S_IFCHR, os.makedev(10, 229))
-        os.chmod(node, 0o666)
-        run("mount", "--bind", node, "/dev/fuse")
-        run("umount", "-l", place)
-        os.rmdir(place)
 
     def setUp(self):
         super().setUp()
-        os.chmod(self.temp, 0o711)
         for name in ("one", "two"):
             os.chown(self.point(name), self.NOBODY, self.NOBODY)
-        self.home = self.dir("home")
-        os.chown(self.home, self.NOBODY, self.NOBODY)
         self.cache = os.path.join(self.home, "cache")
-
-    def as_user(self, *command, check=True):
-        """With a signal of parent death, so that nothing stays when the test is killed."""
-        def become():
-            default_signals()
-            os.setgroups([])
-            os.setgid(self.NOBODY)
-            os.setuid(self.NOBODY)
-            ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)  # PR_SET_DUMPABLE: /proc is ours to look at
-        return run(*command, check=check, timeout=60, preexec_fn=become,
-                   env={**self.environment(), "HOME": self.home})
 
     def mount_as_user(self, name, *more):
         done = self.as_user(*self.command(name, *more), check=False)
