@@ -175,7 +175,8 @@ void OnOpen(fuse_req_t req, fuse_ino_t node, fuse_file_info* fi) {
 }
 
 std::span<std::byte> ThreadBuffer(size_t size) {
-  thread_local core::AlignedBuffer buffer = core::AlignedBuffer::Allocate(kMaxReadBytes);
+  // On one huge page: the kernel looks each page of a reply up.
+  thread_local core::AlignedBuffer buffer = core::AlignedBuffer::Allocate(2 * kMaxReadBytes);
   return buffer.span().first(std::min(size, buffer.size()));
 }
 

@@ -12,6 +12,7 @@
 #include "core/engine/engine.h"
 #include "core/engine/held_blocks.h"
 #include "core/engine/memory_budget.h"
+#include "core/engine/read_buffers.h"
 #include "core/engine/source.h"
 #include "core/store/store.h"
 
@@ -84,6 +85,7 @@ struct FlightEnv {
   FlightRegistry& registry;
   DigestWorker& digests;
   HeldBlocks& held;
+  ReadBuffers read_buffers = {};
   std::atomic<uint64_t> read_ahead_bytes{0};  // of blocks that only read-ahead wants, in flight
   std::atomic<bool> stopped{false};
 };

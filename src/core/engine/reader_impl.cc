@@ -334,6 +334,8 @@ ReadOp::ReadOp(std::shared_ptr<ReaderState> reader, ReadId id, uint64_t offset, 
                           /*patient=*/deadline == kNoDeadline}),
       done_(std::move(done)) {}
 
+ReadOp::~ReadOp() { reader_->env().read_buffers.Give(std::move(buffer_)); }
+
 void ReadOp::Start() {
   Drive();
   MutexLock lock(mu_);
@@ -370,7 +372,7 @@ void ReadOp::Finish(Status status) {
   if (direct_) {
     bytes = std::move(*direct_);
   } else {
-    bytes.bytes = std::as_const(buffer_).span();
+    bytes.bytes = std::as_const(buffer_).span().first(size_);
     bytes.keep = self;
   }
   done(std::move(bytes));
@@ -382,7 +384,7 @@ void ReadOp::SetInterested(bool interested) {
 }
 
 std::span<std::byte> ReadOp::Target(uint64_t at, size_t length) {
-  if (buffer_.empty()) buffer_ = AlignedBuffer::Allocate(size_);
+  if (buffer_.empty()) buffer_ = reader_->env().read_buffers.Take(size_);
   return buffer_.span().subspan(static_cast<size_t>(at - offset_), length);
 }
 

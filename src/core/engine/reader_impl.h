@@ -97,6 +97,7 @@ class ReadOp final : public std::enable_shared_from_this<ReadOp> {
  public:
   ReadOp(std::shared_ptr<ReaderState> reader, ReadId id, uint64_t offset, size_t size,
          TimePoint deadline, ReadDone done);
+  ~ReadOp();
 
   void Start();
   void Finish(Status status);  // the first call answers
