@@ -73,7 +73,7 @@ BENCHMARK(BM_ReadAheadSixteenStreams);
 void BM_HoldAndRelease(benchmark::State& state) {
   const auto scheduler = core::MakeThreadScheduler("bench", 1, core::RealClock());
   core::HeldBlocks held(64 * 4 * kMiB, *scheduler);
-  for (auto _ : state) held.Remove(held.Add(4 * kMiB, [] {}));
+  for (auto _ : state) held.Remove(held.Add("origin", 4 * kMiB, [] {}));
 }
 BENCHMARK(BM_HoldAndRelease);
 

@@ -21,6 +21,8 @@ enum class FillMode : uint8_t {
 class AutoFill {
  public:
   static constexpr size_t kMostJobs = 128;
+  // An object whose filling has failed is left alone for so long.
+  static constexpr core::Duration kAfterFailure = std::chrono::minutes(5);
 
   // The engine outlives it.
   AutoFill(FillMode mode, const core::Grid& grid, core::Engine& engine)
@@ -40,9 +42,14 @@ class AutoFill {
     core::Mutex mu;  // leaf
     std::unordered_map<const core::StoredObject*, std::unique_ptr<core::Fill>> running
         GUARDED_BY(mu);
+    std::unordered_map<const core::StoredObject*, core::TimePoint> failed GUARDED_BY(mu);
     bool stopped GUARDED_BY(mu) = false;
   };
   bool IsDue(const core::Object& object) const;
+  // Whether a job of it may begin now; then it counts as running.
+  bool Enter(const core::StoredObject* key);
+  static void NoteFailure(Jobs& jobs, const core::StoredObject* key, core::TimePoint now)
+      REQUIRES(jobs.mu);
 
   const FillMode mode_;
   const core::Grid grid_;

@@ -47,21 +47,21 @@ ssize_t Read(int fd, void* buffer, size_t size, void* userdata) {
   const ssize_t got = read(fd, buffer, size);
   auto& context = *static_cast<FuseContext*>(userdata);
   if (got > 0 && !context.init_answered.load(std::memory_order_relaxed)) {
-    context.offer = OfferOfInit(buffer, static_cast<size_t>(got));
+    if (const auto offer = OfferOfInit(buffer, static_cast<size_t>(got))) context.offer = *offer;
   }
   return got;
 }
 
 }  // namespace
 
-KernelOffer OfferOfInit(const void* message, size_t size) {
+std::optional<KernelOffer> OfferOfInit(const void* message, size_t size) {
   fuse_in_header header{};
   fuse_init_in init{};
   constexpr size_t kFirstWord = offsetof(fuse_init_in, flags2);
   constexpr size_t kBothWords = kFirstWord + sizeof init.flags2;
-  if (size < sizeof header + kFirstWord) return {};
+  if (size < sizeof header + kFirstWord) return std::nullopt;
   std::memcpy(&header, message, sizeof header);
-  if (header.opcode != FUSE_INIT) return {};
+  if (header.opcode != FUSE_INIT) return std::nullopt;
   const size_t known = std::min(size - sizeof header, sizeof init);
   std::memcpy(&init, static_cast<const char*>(message) + sizeof header, known);
   KernelOffer offer{init.flags};

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 struct fuse_session;
 
@@ -26,8 +27,8 @@ struct InitExtras {
 // has no memory for it.
 bool InstallFuseIo(fuse_session* session);
 
-// Of a message from the kernel; all zero where it is not INIT.
-KernelOffer OfferOfInit(const void* message, size_t size);
+// Of a message from the kernel; nullopt where it is not INIT.
+std::optional<KernelOffer> OfferOfInit(const void* message, size_t size);
 
 // Completes what is about to be sent, if that is a successful reply to INIT. True: it was.
 bool CompleteInitReply(const iovec* pieces, int count, const InitExtras& extras);

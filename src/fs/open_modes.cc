@@ -10,6 +10,31 @@ namespace dartfs::fs {
 
 using core::Result;
 
+class OpenModes::Lending {
+ public:
+  Lending(OpenModes& modes, NodeId node, std::shared_ptr<core::Object> object,
+          std::shared_ptr<BackingFiles> files)
+      : modes_(&modes), node_(node), object_(std::move(object)), files_(std::move(files)) {}
+  Lending(Lending&& other) noexcept
+      : modes_(std::exchange(other.modes_, nullptr)),
+        node_(other.node_),
+        object_(std::move(other.object_)),
+        files_(std::move(other.files_)) {}
+  Lending& operator=(Lending&&) = delete;
+  ~Lending() { Answer(core::MakeError(core::Code::kCancelled, "the engine is stopping")); }
+
+  void Answer(Result<core::FileLoan> loan) {
+    OpenModes* const modes = std::exchange(modes_, nullptr);
+    if (modes != nullptr) modes->Decide(node_, *object_, std::move(files_), std::move(loan));
+  }
+
+ private:
+  OpenModes* modes_;
+  NodeId node_;
+  std::shared_ptr<core::Object> object_;
+  std::shared_ptr<BackingFiles> files_;
+};
+
 OpenModes::~OpenModes() = default;
 
 void OpenModes::SetBacking(std::shared_ptr<BackingFiles> files) {
@@ -47,8 +72,9 @@ void OpenModes::Enter(NodeId node, std::shared_ptr<core::Object> object, Decided
     }
   }
   if (files == nullptr) return decided(id);
-  engine_.Lend(object, [this, node, object, files](Result<core::FileLoan> loan) mutable {
-    Decide(node, *object, std::move(files), std::move(loan));
+  Lending lending(*this, node, object, std::move(files));
+  engine_.Lend(object, [lending = std::move(lending)](Result<core::FileLoan> loan) mutable {
+    lending.Answer(std::move(loan));
   });
 }
 
@@ -87,9 +113,13 @@ std::optional<OpenModes::Backing> OpenModes::Register(const core::Object& object
     loan->CloseFd();
     return Backing{std::move(files), *id, std::move(*loan)};
   }
-  core::MutexLock lock(mu_);
-  not_before_ = engine_.scheduler().clock().Now() + kAfterRefusal;
-  if (!std::exchange(refusal_told_, true)) {
+  bool told = false;
+  {
+    core::MutexLock lock(mu_);
+    not_before_ = engine_.scheduler().clock().Now() + kAfterRefusal;
+    told = std::exchange(refusal_told_, true);
+  }
+  if (!told) {
     LOG_WARN(
         "{}: the kernel does not take its cache file for passthrough, so it is read through "
         "the daemon: {}",

@@ -26,7 +26,7 @@ namespace dartfs::fs {
 class OpenModes {
  public:
   // The kernel's number of the file to read, or nullopt: through the daemon. Called once, on the
-  // caller's stack or on a thread that may block; destroyed uncalled when the engine stops first.
+  // caller's stack or on a thread that may block.
   using Decided = core::UniqueFunction<void(std::optional<int32_t> backing_id)>;
 
   // After the kernel has refused a file, the others are not tried for so long.
@@ -61,6 +61,8 @@ class OpenModes {
     std::optional<Backing> backing;
     std::vector<Decided> waiting;  // while deciding
   };
+  // A lending under way: decides when it is answered, or destroyed unanswered.
+  class Lending;
   void Decide(NodeId node, const core::Object& object, std::shared_ptr<BackingFiles> files,
               core::Result<core::FileLoan> loan) EXCLUDES(mu_);
   std::optional<Backing> Register(const core::Object& object, std::shared_ptr<BackingFiles> files,

@@ -63,7 +63,7 @@ TEST(FuseIo, ReadsWhatTheKernelOffers) {
   request.header.opcode = FUSE_INIT;
   request.body.flags = FUSE_ASYNC_READ | FUSE_INIT_EXT;
   request.body.flags2 = uint32_t{1} << 5;
-  EXPECT_EQ(OfferOfInit(&request, sizeof request).flags,
+  EXPECT_EQ(OfferOfInit(&request, sizeof request)->flags,
             uint64_t{FUSE_ASYNC_READ | FUSE_INIT_EXT} | kInitPassthrough);
 }
 
@@ -72,19 +72,20 @@ TEST(FuseIo, AnOlderKernelsSecondWordIsNotBelieved) {
   request.header.opcode = FUSE_INIT;
   request.body.flags = FUSE_ASYNC_READ;
   request.body.flags2 = uint32_t{1} << 5;
-  EXPECT_EQ(OfferOfInit(&request, sizeof request).flags, uint64_t{FUSE_ASYNC_READ});
+  EXPECT_EQ(OfferOfInit(&request, sizeof request)->flags, uint64_t{FUSE_ASYNC_READ});
   request.body.flags |= FUSE_INIT_EXT;
   constexpr size_t kFirstWordOnly = sizeof(fuse_in_header) + offsetof(fuse_init_in, flags2);
-  EXPECT_EQ(OfferOfInit(&request, kFirstWordOnly).flags, uint64_t{FUSE_ASYNC_READ | FUSE_INIT_EXT});
-  EXPECT_EQ(OfferOfInit(&request, kFirstWordOnly - 1).flags, 0u);
+  EXPECT_EQ(OfferOfInit(&request, kFirstWordOnly)->flags,
+            uint64_t{FUSE_ASYNC_READ | FUSE_INIT_EXT});
+  EXPECT_FALSE(OfferOfInit(&request, kFirstWordOnly - 1));
 }
 
 TEST(FuseIo, OtherRequestsOfferNothing) {
   Request request;
   request.header.opcode = FUSE_LOOKUP;
   request.body.flags = FUSE_ASYNC_READ;
-  EXPECT_EQ(OfferOfInit(&request, sizeof request).flags, 0u);
-  EXPECT_EQ(OfferOfInit(&request, 3).flags, 0u);
+  EXPECT_FALSE(OfferOfInit(&request, sizeof request));
+  EXPECT_FALSE(OfferOfInit(&request, 3));
 }
 
 }  // namespace

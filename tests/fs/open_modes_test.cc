@@ -109,6 +109,15 @@ TEST_F(OpenModesTest, WhatTheStoreDoesNotLendGoesThroughTheDaemon) {
   EXPECT_EQ(Enter(2, file), 0);
 }
 
+TEST_F(OpenModesTest, ALendingThatTheEngineDropsIsDecidedToo) {
+  engine_.lends = true;
+  engine_.lendings.Close();
+  EXPECT_EQ(Enter(2, File("a")), kOpen);
+  EXPECT_EQ(Enter(2, File("a")), kOpen);
+  engine_.Stop();
+  EXPECT_EQ(answers_, (std::vector<Answer>{0, 0}));
+}
+
 TEST_F(OpenModesTest, AfterARefusalOfTheKernelTheNextAreNotTriedForAWhile) {
   engine_.lends = true;
   backing_->refuse_with = ELOOP;

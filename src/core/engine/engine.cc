@@ -16,6 +16,7 @@ namespace {
 
 constexpr size_t kMaxReportedFlights = 256;
 constexpr size_t kBlockingThreads = 2;
+constexpr size_t kMostLendings = 64;
 
 class EngineImpl final : public Engine, private FlightEvents {
  public:
@@ -26,6 +27,7 @@ class EngineImpl final : public Engine, private FlightEvents {
         http_(http),
         scheduler_(scheduler),
         blocking_(MakeThreadScheduler("open", kBlockingThreads, scheduler.clock())),
+        lender_(MakeThreadScheduler("lend", 1, scheduler.clock())),
         memory_(options_.inflight_bytes, options_.grid.block_size, scheduler),
         unstored_(options_.inflight_bytes / 4),
         digests_(options_.inflight_bytes / 8),
@@ -57,8 +59,14 @@ class EngineImpl final : public Engine, private FlightEvents {
   }
   bool MayLend(const std::shared_ptr<Object>& object) override;
   void Lend(const std::shared_ptr<Object>& object, LendDone done) override {
-    blocking_->Post(
-        [this, object, done = std::move(done)]() mutable { done(store_.Lend(object->stored())); });
+    if (lendings_.fetch_add(1) >= kMostLendings) {
+      lendings_.fetch_sub(1);
+      return done(MakeError(Code::kBusy, "too many files are being lent"));
+    }
+    lender_->Post([this, object, done = std::move(done)]() mutable {
+      lendings_.fetch_sub(1);
+      done(store_.Lend(object->stored()));
+    });
   }
   Duration TtlLeft(const Url& url) override { return resolver_.TtlLeft(url); }
   UrlReport Explain(const Url& url, std::string_view digest) override {
@@ -77,6 +85,7 @@ class EngineImpl final : public Engine, private FlightEvents {
     for (const auto& flight : registry_.All()) flight->Abort();
     unstored_.Clear();
     digests_.Stop();
+    lender_->Stop();
     blocking_->Stop();
   }
 
@@ -109,6 +118,8 @@ class EngineImpl final : public Engine, private FlightEvents {
   HttpClient& http_;
   Scheduler& scheduler_;
   const std::unique_ptr<Scheduler> blocking_;
+  const std::unique_ptr<Scheduler> lender_;  // of its own: it waits for the disk
+  std::atomic<size_t> lendings_{0};          // that wait for it
   EngineCounters counters_;
   MemoryBudget memory_;
   UnstoredBlocks unstored_;

@@ -114,8 +114,8 @@ class Engine {
   // is content-addressed, of the right digest. Where only the check is missing, it begins in the
   // background. Counts as a use of the object. No I/O.
   virtual bool MayLend(const std::shared_ptr<Object>& object) = 0;
-  // Store::Lend. `done` runs on a thread that may block; destroyed uncalled when the engine stops
-  // first.
+  // Store::Lend; kBusy while many wait. `done` runs on a thread that may block, or on the caller's
+  // stack; destroyed uncalled when the engine stops first.
   virtual void Lend(const std::shared_ptr<Object>& object, LendDone done) = 0;
 
   // How long what is known of the URL holds without asking anybody; zero when nothing is. Does not

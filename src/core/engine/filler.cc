@@ -48,10 +48,14 @@ struct Filler::State {
   Mutex mu;  // before no other
   std::deque<std::shared_ptr<Job>> waiting GUARDED_BY(mu);
   std::unordered_set<std::shared_ptr<Job>> running GUARDED_BY(mu);
+  // Between two tries of an origin that fails: they hold up nobody.
+  std::unordered_set<std::shared_ptr<Job>> resting GUARDED_BY(mu);
   bool stopped GUARDED_BY(mu) = false;
 
   Status Admit(const std::shared_ptr<Job>& job) EXCLUDES(mu);
   void StartNext() EXCLUDES(mu);
+  void Rest(const std::shared_ptr<Job>& job) EXCLUDES(mu);
+  void GoOn(const std::shared_ptr<Job>& job) EXCLUDES(mu);
   void Ended(const std::shared_ptr<Job>& job) EXCLUDES(mu);
 };
 
@@ -76,6 +80,7 @@ class Filler::Job : public std::enable_shared_from_this<Filler::Job> {
   struct Next {
     std::optional<uint64_t> block = {};
     Duration later{};
+    bool rests = false;  // until then
     std::optional<Status> over = {};
   };
   Next Choose() REQUIRES(mu_);
@@ -83,7 +88,8 @@ class Filler::Job : public std::enable_shared_from_this<Filler::Job> {
   void Fetch(uint64_t block) EXCLUDES(mu_);
   void OnBlock(uint64_t block) EXCLUDES(mu_);
   void NoteFailure(uint64_t block, Error error) REQUIRES(mu_);
-  void DriveLater(Duration delay) EXCLUDES(mu_);
+  void DriveLater(Duration delay, bool rests) EXCLUDES(mu_);
+  void OnTimer(bool rested) EXCLUDES(mu_);
   Error Say(Code code, const std::string& what) const {
     return MakeError(code, object_->facts().identity.redacted_url + ": " + what);
   }
@@ -114,7 +120,7 @@ void Filler::Job::Drive() {
       next = Choose();
     }
     if (next.over) return Finish(*std::move(next.over));
-    if (next.later > Duration::zero()) return DriveLater(next.later);
+    if (next.later > Duration::zero()) return DriveLater(next.later, next.rests);
     if (!next.block) return;
     Fetch(*next.block);
   }
@@ -124,7 +130,10 @@ Filler::Job::Next Filler::Job::Choose() {
   FlightEnv& env = state_->env;
   if (object_->superseded()) return {.over = Say(Code::kStale, "there is another version now")};
   if (error_) return {.over = Status(*error_)};
-  if (backoff_ > Duration::zero()) return {.later = std::exchange(backoff_, {})};
+  if (backoff_ > Duration::zero() && under_way_.empty()) {
+    return {.later = std::exchange(backoff_, {}), .rests = true};
+  }
+  if (backoff_ > Duration::zero()) return {};
   if (present_.empty()) present_ = env.store.PresentMap(*object_->stored());
   present_.resize(blocks_);
   while (next_ < blocks_ && (present_[next_] || under_way_.contains(next_))) ++next_;
@@ -211,19 +220,28 @@ void Filler::Job::NoteFailure(uint64_t block, Error error) {
   backoff_ = std::min<Duration>(kFirstBackoff * (1 << std::min(failures_ - 1, 5)), kMaxBackoff);
 }
 
-void Filler::Job::DriveLater(Duration delay) {
-  MutexLock lock(mu_);
-  if (over_ || timer_ != kNoTimer) return;
-  const std::weak_ptr<Job> weak = weak_from_this();
-  timer_ = state_->env.scheduler.After(delay, [weak] {
-    const auto self = weak.lock();
-    if (self == nullptr) return;
-    {
-      MutexLock timer_lock(self->mu_);
-      self->timer_ = kNoTimer;
-    }
-    self->Drive();
-  });
+void Filler::Job::DriveLater(Duration delay, bool rests) {
+  {
+    MutexLock lock(mu_);
+    if (over_ || timer_ != kNoTimer) return;
+    const std::weak_ptr<Job> weak = weak_from_this();
+    timer_ = state_->env.scheduler.After(delay, [weak, rests] {
+      if (const auto self = weak.lock()) self->OnTimer(rests);
+    });
+  }
+  if (rests) state_->Rest(shared_from_this());
+}
+
+void Filler::Job::OnTimer(bool rested) {
+  {
+    MutexLock lock(mu_);
+    timer_ = kNoTimer;
+  }
+  if (rested) {
+    state_->GoOn(shared_from_this());
+  } else {
+    Drive();
+  }
 }
 
 void Filler::Job::Finish(Status status) {
@@ -280,10 +298,27 @@ void Filler::State::StartNext() {
   }
 }
 
+void Filler::State::Rest(const std::shared_ptr<Job>& job) {
+  {
+    MutexLock lock(mu);
+    if (running.erase(job) > 0) resting.insert(job);
+  }
+  StartNext();
+}
+
+void Filler::State::GoOn(const std::shared_ptr<Job>& job) {
+  {
+    MutexLock lock(mu);
+    if (resting.erase(job) > 0) waiting.push_back(job);
+  }
+  StartNext();
+}
+
 void Filler::State::Ended(const std::shared_ptr<Job>& job) {
   {
     MutexLock lock(mu);
     running.erase(job);
+    resting.erase(job);
     std::erase(waiting, job);
   }
   StartNext();
@@ -328,6 +363,7 @@ void Filler::Stop() {
     MutexLock lock(state_->mu);
     state_->stopped = true;
     all.assign(state_->running.begin(), state_->running.end());
+    all.insert(all.end(), state_->resting.begin(), state_->resting.end());
     all.insert(all.end(), state_->waiting.begin(), state_->waiting.end());
   }
   for (const auto& job : all) job->Finish(MakeError(Code::kCancelled, "stopping"));

@@ -23,15 +23,15 @@ struct FillProgress {
   std::optional<Error> error;  // of a fill that is done and not complete
 };
 
-// A job; dropping it stops the filling (blocks that have come stay). Thread-safe.
+// A job; dropping it, before the engine goes, stops the filling (blocks that have come stay).
+// Thread-safe.
 class Fill {
  public:
   virtual ~Fill() = default;
   virtual FillProgress Progress() const = 0;
 };
 
-// Runs once, on an engine thread, or on the caller's stack when nothing has to be done; destroyed
-// uncalled when the job is dropped first.
+// Runs once, on an engine thread, or on the stack of who starts, drops (kCancelled) or stops it.
 using FillDone = UniqueFunction<void(Status)>;
 
 class Filler {

@@ -121,7 +121,7 @@ bool Flight::AcquireBuffer() {
   grant_wait_ = env().memory.Acquire(
       table_->group(), length_, priority,
       [self = shared_from_this()](SharedBuffer buffer) { self->OnGrant(std::move(buffer)); });
-  env().held.ReleaseSoon(length_);
+  env().held.ReleaseSoon(table_->group(), length_);
   return false;
 }
 

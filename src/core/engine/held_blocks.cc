@@ -1,6 +1,8 @@
 #include "core/engine/held_blocks.h"
 
+#include <atomic>
 #include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -10,29 +12,34 @@ namespace dartfs::core {
 
 struct HeldBlocks::State : std::enable_shared_from_this<HeldBlocks::State> {
   struct Block {
+    std::string group;
     uint64_t bytes = 0;
     TimePoint since;
     UniqueFunction<void()> drop;
   };
+  using Blocks = std::map<Id, Block>;  // IDs grow: the oldest is the first
   using Drops = std::vector<UniqueFunction<void()>>;
 
   State(uint64_t l, Scheduler& s) : limit(l), scheduler(s) {}
 
-  Drops TakeOldest(uint64_t need) REQUIRES(mu) {
-    Drops drops;
-    for (uint64_t taken = 0; taken < need && !blocks.empty();) {
-      taken += blocks.begin()->second.bytes;
-      drops.push_back(TakeFirst());
+  // The oldest, of one group or of all (null); how many bytes that were.
+  uint64_t TakeOldest(uint64_t need, const std::string* group, Drops* drops) REQUIRES(mu) {
+    uint64_t taken = 0;
+    for (auto it = blocks.begin(); it != blocks.end() && taken < need;) {
+      if (group == nullptr || it->second.group == *group) {
+        taken += it->second.bytes;
+        it = Take(it, drops);
+      } else {
+        ++it;
+      }
     }
-    return drops;
+    return taken;
   }
 
-  UniqueFunction<void()> TakeFirst() REQUIRES(mu) {
-    const auto first = blocks.begin();
-    used -= first->second.bytes;
-    UniqueFunction<void()> drop = std::move(first->second.drop);
-    blocks.erase(first);
-    return drop;
+  Blocks::iterator Take(Blocks::iterator at, Drops* drops) REQUIRES(mu) {
+    used.fetch_sub(at->second.bytes, std::memory_order_relaxed);
+    drops->push_back(std::move(at->second.drop));
+    return blocks.erase(at);
   }
 
   void LookLater() REQUIRES(mu) {
@@ -48,7 +55,9 @@ struct HeldBlocks::State : std::enable_shared_from_this<HeldBlocks::State> {
       MutexLock lock(mu);
       look_posted = false;
       const TimePoint since = scheduler.clock().Now() - kIdle;
-      while (!blocks.empty() && blocks.begin()->second.since <= since) drops.push_back(TakeFirst());
+      while (!blocks.empty() && blocks.begin()->second.since <= since) {
+        Take(blocks.begin(), &drops);
+      }
       if (!blocks.empty()) LookLater();
     }
     for (auto& drop : drops) drop();
@@ -58,18 +67,21 @@ struct HeldBlocks::State : std::enable_shared_from_this<HeldBlocks::State> {
     Drops drops;
     {
       MutexLock lock(mu);
-      drops = TakeOldest(std::exchange(wanted, 0));
+      for (const auto& [group, bytes] : std::exchange(wanted, {})) {
+        const uint64_t own = TakeOldest(bytes, &group, &drops);
+        if (own < bytes) TakeOldest(bytes - own, nullptr, &drops);
+      }
     }
     for (auto& drop : drops) drop();
   }
 
   const uint64_t limit;
   Scheduler& scheduler;
-  mutable Mutex mu;                           // a leaf but for the scheduler's
-  std::map<Id, Block> blocks GUARDED_BY(mu);  // IDs grow: the oldest is the first
+  std::atomic<uint64_t> used{0};
+  mutable Mutex mu;  // a leaf but for the scheduler's
+  Blocks blocks GUARDED_BY(mu);
   Id last_id GUARDED_BY(mu) = kNone;
-  uint64_t used GUARDED_BY(mu) = 0;
-  uint64_t wanted GUARDED_BY(mu) = 0;  // by a task that is posted
+  std::map<std::string, uint64_t> wanted GUARDED_BY(mu);  // by a task that is posted, by group
   bool look_posted GUARDED_BY(mu) = false;
 };
 
@@ -77,16 +89,17 @@ HeldBlocks::HeldBlocks(uint64_t limit_bytes, Scheduler& scheduler)
     : state_(std::make_shared<State>(limit_bytes, scheduler)) {}
 HeldBlocks::~HeldBlocks() = default;
 
-HeldBlocks::Id HeldBlocks::Add(uint64_t bytes, UniqueFunction<void()> drop) {
+HeldBlocks::Id HeldBlocks::Add(const std::string& group, uint64_t bytes,
+                               UniqueFunction<void()> drop) {
   State::Drops drops;
   Id id = kNone;
   {
     MutexLock lock(state_->mu);
     id = ++state_->last_id;
-    state_->blocks.emplace(id,
-                           State::Block{bytes, state_->scheduler.clock().Now(), std::move(drop)});
-    state_->used += bytes;
-    if (state_->used > state_->limit) drops = state_->TakeOldest(state_->used - state_->limit);
+    state_->blocks.emplace(
+        id, State::Block{group, bytes, state_->scheduler.clock().Now(), std::move(drop)});
+    const uint64_t used = state_->used.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+    if (used > state_->limit) state_->TakeOldest(used - state_->limit, nullptr, &drops);
     state_->LookLater();
   }
   for (auto& each : drops) each();
@@ -94,25 +107,20 @@ HeldBlocks::Id HeldBlocks::Add(uint64_t bytes, UniqueFunction<void()> drop) {
 }
 
 void HeldBlocks::Remove(Id id) {
-  UniqueFunction<void()> dropped;  // destroyed without the lock
+  State::Drops dropped;  // destroyed without the lock
   MutexLock lock(state_->mu);
   const auto found = state_->blocks.find(id);
-  if (found == state_->blocks.end()) return;
-  state_->used -= found->second.bytes;
-  dropped = std::move(found->second.drop);
-  state_->blocks.erase(found);
+  if (found != state_->blocks.end()) state_->Take(found, &dropped);
 }
 
-void HeldBlocks::ReleaseSoon(uint64_t bytes) {
+void HeldBlocks::ReleaseSoon(const std::string& group, uint64_t bytes) {
   MutexLock lock(state_->mu);
   if (state_->blocks.empty()) return;
-  if (std::exchange(state_->wanted, state_->wanted + bytes) > 0) return;
-  state_->scheduler.Post([state = state_] { state->Release(); });
+  const bool posted = !state_->wanted.empty();
+  state_->wanted[group] += bytes;
+  if (!posted) state_->scheduler.Post([state = state_] { state->Release(); });
 }
 
-uint64_t HeldBlocks::bytes() const {
-  MutexLock lock(state_->mu);
-  return state_->used;
-}
+uint64_t HeldBlocks::bytes() const { return state_->used.load(std::memory_order_relaxed); }
 
 }  // namespace dartfs::core

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "core/base/scheduler.h"
 #include "core/base/time.h"
@@ -24,13 +25,15 @@ class HeldBlocks {
 
   // `drop` lets the buffer go; it is called at most once, without locks, on any thread, also before
   // Add returns.
-  Id Add(uint64_t bytes, UniqueFunction<void()> drop);
+  // `group` is the memory budget's.
+  Id Add(const std::string& group, uint64_t bytes, UniqueFunction<void()> drop);
   // The block has been read, or its reader has gone: `drop` will not be called (it may run at this
   // moment).
   void Remove(Id id);
-  // Memory is wanted: soon, on a scheduler's thread, that much is let go.
-  void ReleaseSoon(uint64_t bytes);
-  uint64_t bytes() const;
+  // Memory is wanted by that group: soon, on a scheduler's thread, that much of its own blocks is
+  // let go, and of others' what it lacks.
+  void ReleaseSoon(const std::string& group, uint64_t bytes);
+  uint64_t bytes() const;  // no lock
 
  private:
   struct State;

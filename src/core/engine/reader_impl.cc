@@ -260,7 +260,7 @@ void ReaderState::AheadDone(uint64_t block) {
   {
     MutexLock lock(mu_);
     const auto it = ahead_.find(block);
-    if (it == ahead_.end() || it->second.held != HeldBlocks::kNone) return;
+    if (it == ahead_.end() || std::exchange(it->second.done, true)) return;
     const FlightView view = it->second.ticket.Look();
     if (view.phase == FlightPhase::kFailed || it->second.served >= bytes) {
       it->second.served = bytes;
@@ -271,9 +271,10 @@ void ReaderState::AheadDone(uint64_t block) {
       return;
     }
   }
-  const HeldBlocks::Id id = env_.held.Add(bytes, [weak = weak_from_this(), block] {
-    if (const auto self = weak.lock()) self->DropAhead(block);
-  });
+  const HeldBlocks::Id id =
+      env_.held.Add(object_->flights().group(), bytes, [weak = weak_from_this(), block] {
+        if (const auto self = weak.lock()) self->DropAhead(block);
+      });
   MutexLock lock(mu_);
   const auto it = ahead_.find(block);
   if (it != ahead_.end()) {

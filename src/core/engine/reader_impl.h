@@ -36,6 +36,7 @@ class ReaderState : public std::enable_shared_from_this<ReaderState> {
   // A block fetched ahead: on its way, or whole and held in memory until it has been read.
   struct AheadBlock {
     FlightTicket ticket;
+    bool done = false;  // complete or failed, and noted
     HeldBlocks::Id held = HeldBlocks::kNone;
     uint64_t served = 0;  // bytes given to readers
   };
@@ -63,7 +64,7 @@ class ReaderState : public std::enable_shared_from_this<ReaderState> {
   const std::shared_ptr<Object> object_;
   const std::shared_ptr<const Requester> requester_;
 
-  Mutex mu_;  // taken before no other
+  Mutex mu_;  // before the flights' and the held blocks'
   ReadAhead read_ahead_ GUARDED_BY(mu_);
   AheadMap ahead_ GUARDED_BY(mu_);  // by block
   std::unordered_map<ReadId, std::shared_ptr<ReadOp>> ops_ GUARDED_BY(mu_);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <future>
+#include <set>
 #include <thread>
 
 #include "engine_fixture.h"
@@ -125,12 +126,31 @@ TEST_F(FillerTest, AnObjectLargerThanTheCacheIsRefused) {
 
 TEST_F(FillerTest, JobsBeyondTheRunningOnesWaitTheirTurn) {
   std::vector<Job> jobs;
+  origin().SetFaults({{.fault = Fault::kDelay, .path = "/f*", .min_offset = 1, .delay_ms = 300}});
   for (int i = 0; i < 6; ++i) {
     const std::string path = "/f" + std::to_string(i);
     origin().AddFile(path, Pattern(3 * kBlock, 100 + static_cast<uint64_t>(i)));
     jobs.push_back(Start(path));
   }
+  std::set<std::string> running;
+  for (const FlightReport& flight : engine_->Stats().flights) running.insert(flight.url);
+  EXPECT_EQ(running, (std::set<std::string>{origin().Url("/f0"), origin().Url("/f1")}));
   for (Job& job : jobs) EXPECT_TRUE(Outcome(job));
+}
+
+TEST_F(FillerTest, AnOriginThatFailsHoldsUpNoOthers) {
+  for (const char* path : {"/x", "/y"}) origin().AddFile(path, bytes_);
+  origin().SetFaults({{.fault = Fault::kStatus, .path = "/x", .min_offset = 1, .status = 500},
+                      {.fault = Fault::kStatus, .path = "/y", .min_offset = 1, .status = 500}});
+  Job x = Start("/x");
+  Job y = Start("/y");
+  Job a = Start("/a");
+  EXPECT_TRUE(Outcome(a));
+  EXPECT_FALSE(x.fill->Progress().done);
+  EXPECT_FALSE(y.fill->Progress().done);
+  engine_->Stop();
+  EXPECT_FALSE(Outcome(x));
+  EXPECT_FALSE(Outcome(y));
 }
 
 TEST_F(FillerTest, StoppingTheEngineEndsJobs) {

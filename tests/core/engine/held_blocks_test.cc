@@ -11,8 +11,8 @@ namespace {
 
 class HeldBlocksTest : public ::testing::Test {
  protected:
-  HeldBlocks::Id Add(int name, uint64_t bytes) {
-    return held_.Add(bytes, [this, name] { dropped_.push_back(name); });
+  HeldBlocks::Id Add(int name, uint64_t bytes, const std::string& group = "a") {
+    return held_.Add(group, bytes, [this, name] { dropped_.push_back(name); });
   }
   ManualScheduler scheduler_;
   HeldBlocks held_{100, scheduler_};
@@ -42,11 +42,22 @@ TEST_F(HeldBlocksTest, MemoryThatIsWantedIsLetGoSoon) {
   Add(1, 30);
   Add(2, 30);
   Add(3, 30);
-  held_.ReleaseSoon(20);
-  held_.ReleaseSoon(20);
+  held_.ReleaseSoon("a", 20);
+  held_.ReleaseSoon("a", 20);
   EXPECT_TRUE(dropped_.empty());  // not under the caller's locks
   scheduler_.RunReady();
   EXPECT_EQ(dropped_, (std::vector<int>{1, 2}));
+}
+
+TEST_F(HeldBlocksTest, TheGroupThatWantsMemoryGivesItsOwnFirst) {
+  Add(1, 30, "other");
+  Add(2, 30, "mine");
+  held_.ReleaseSoon("mine", 20);
+  scheduler_.RunReady();
+  EXPECT_EQ(dropped_, std::vector<int>{2});
+  held_.ReleaseSoon("mine", 20);
+  scheduler_.RunReady();
+  EXPECT_EQ(dropped_, (std::vector<int>{2, 1}));
 }
 
 TEST_F(HeldBlocksTest, WhatNobodyReadsForAWhileGoes) {
