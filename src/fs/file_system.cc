@@ -124,22 +124,24 @@ void FileSystem::AnswerLookup(const std::shared_ptr<Node>& parent, std::string_v
 
 Result<Entry> FileSystem::RememberFound(const std::shared_ptr<Node>& parent, std::string_view name,
                                         Found found) {
-  NodeInit init;
-  init.kind = found.kind;
-  init.mtime = found.mtime.value_or(mounted_at_);
-  core::Duration ttl = options_.ttl;
-  init.promise = std::move(found.promise);
-  if (found.object) {
-    const auto& facts = found.object->facts();
-    if (!found.mtime && facts.meta.last_modified >= 0) init.mtime = facts.meta.last_modified;
-    ttl = FreshFor(*found.object, found.url ? *found.url : facts.url);
-    init.fresh_until = Now() + ttl;
-    init.object = std::move(found.object);
-  } else if (found.kind == EntryKind::kDirectory) {
-    init.dir = std::move(found.dir);
-  } else if (!init.promise) {
+  if (found.kind == EntryKind::kFile && !found.object && !found.promise) {
     return MakeError(Code::kInternal, "a file of which nothing is known");
   }
+  core::Duration ttl = options_.ttl;
+  std::optional<int64_t> mtime = found.mtime;
+  core::TimePoint fresh_until{};
+  if (found.object) {
+    const auto& facts = found.object->facts();
+    if (!mtime && facts.meta.last_modified >= 0) mtime = facts.meta.last_modified;
+    ttl = FreshFor(*found.object, found.url ? *found.url : facts.url);
+    fresh_until = Now() + ttl;
+  }
+  NodeInit init{.kind = found.kind,
+                .dir = std::move(found.dir),
+                .object = std::move(found.object),
+                .promise = std::move(found.promise),
+                .mtime = mtime.value_or(mounted_at_),
+                .fresh_until = fresh_until};
   TRY_ASSIGN(const auto node, nodes_.Remember(parent, name, std::move(init)));
   return Entry{.node = node->facts().id, .ttl = ttl, .attr = AttrOf(*node)};
 }
