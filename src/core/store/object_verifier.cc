@@ -16,6 +16,7 @@ namespace {
 
 constexpr uint64_t kStepBytes = uint64_t{1} << 20;
 constexpr auto kReadPatience = std::chrono::seconds(30);
+constexpr auto kTurnSlice = std::chrono::milliseconds(100);
 
 // Where reads go that are waited for; shared with them, as one may end after the wait.
 struct Landing {
@@ -123,8 +124,8 @@ class Check {
                                   grid().GranuleOffset(range.first + range.count));
     const Status read = Read(grid().BlockOffset(block) + start, end - start);
     if (!read) {
-      const bool disk_lost_it = read.error().sys_errno != 0 || read.error().code == Code::kIo;
-      if (!disk_lost_it) return read.error();  // it does not answer, or there is no descriptor
+      if (read.error().code == Code::kStale) return false;  // dropped
+      if (!IsLost(read.error())) return read.error();  // it does not answer, or can't be opened
       Drop({object_, block, view.generation, range.count}, read.error());
       return false;
     }
@@ -144,13 +145,19 @@ class Check {
     (void)DropBadBlock(core_, committer_, bad, std::move(error));
   }
 
+  // The file is gone or too short, or the disk can't read it.
+  static bool IsLost(const Error& error) {
+    return error.code == Code::kIo || error.code == Code::kNotFound || error.sys_errno != 0;
+  }
+
   // Into the landing's buffer.
   Status Read(uint64_t offset, uint64_t bytes) {
     auto file = core_.files.ForRead(object_);
     if (!file) {
-      // Gone, or none to be had at present: the block's readers find out which.
-      Error error = std::move(file).error();
-      return MakeError(Code::kBusy, std::move(error.context));
+      const Code code = file.error().code;
+      if (code == Code::kNotFound || code == Code::kStale) return std::move(file).error();
+      // No descriptor, no permission: nothing is known against the block.
+      return MakeError(Code::kUnavailable, std::move(file).error().ToString());
     }
     if (landing_ == nullptr) {
       landing_ = std::make_shared<Landing>(granules_per_step_ * grid().granule_size);
@@ -195,16 +202,49 @@ class Check {
 
 }  // namespace
 
+// From the asking to the end of the check, or of the wait for it.
+class ObjectVerifier::Turn {
+ public:
+  explicit Turn(ObjectVerifier& verifier) : verifier_(verifier) {
+    MutexLock lock(verifier_.mu_);
+    number_ = ++verifier_.last_number_;
+    verifier_.turns_.push_back(number_);
+  }
+  ~Turn() { verifier_.Leave(number_); }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+  bool Await(const std::function<bool()>& go_on) { return verifier_.AwaitTurn(number_, go_on); }
+
+ private:
+  ObjectVerifier& verifier_;
+  uint64_t number_ = 0;
+};
+
+bool ObjectVerifier::AwaitTurn(uint64_t number, const std::function<bool()>& go_on) {
+  for (;;) {
+    {
+      MutexLock lock(mu_);
+      if (turns_.front() == number) return true;
+    }
+    if (go_on != nullptr && !go_on()) return false;
+    MutexLock lock(mu_);
+    if (turns_.front() != number) left_.WaitFor(mu_, kTurnSlice);
+  }
+}
+
+void ObjectVerifier::Leave(uint64_t number) {
+  MutexLock lock(mu_);
+  std::erase(turns_, number);
+  left_.NotifyAll();
+}
+
 Result<VerifyReport> ObjectVerifier::Verify(const std::shared_ptr<StoredObject>& object,
                                             const std::function<bool()>& go_on) {
+  Turn turn(*this);
+  if (!turn.Await(go_on)) return VerifyReport{.verified = object->IsVerified()};
   const OpInside inside(core_->gate);
   if (!inside) return MakeError(Code::kCancelled, "the store has stopped");
-  if (running_.exchange(true, std::memory_order_acquire)) {
-    return MakeError(Code::kBusy, "another object is being checked");
-  }
-  auto report = Check(*core_, *committer_, object, go_on).Run();
-  running_.store(false, std::memory_order_release);
-  return report;
+  return Check(*core_, *committer_, object, go_on).Run();
 }
 
 }  // namespace dartfs::core

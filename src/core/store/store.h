@@ -141,12 +141,13 @@ class Store {
   // I/O, cheap.
   virtual LendState Lendable(const StoredObject& object) = 0;
   // Marks the file lent, durably, after a sync that succeeded, the first time; nothing of it is
-  // evicted while a loan lasts. kBusy: as Lendable says, or the object has changed just now;
-  // kUnsupported: never of this one; else the disk's error. Blocking.
+  // evicted while a loan lasts. kBusy: as Lendable says, the object has changed just now, or not
+  // within `lend_patience`; kUnsupported: never of this one; else the disk's error. Blocking.
   virtual Result<FileLoan> Lend(const std::shared_ptr<StoredObject>& object) = 0;
   // Checks every granule that was not checked in this run against what the disk has, past the page
-  // cache where that can be had. `go_on` is asked every MiB or so; false ends it early. kBusy:
-  // another Verify runs, or the file can't be used at present. Blocking, for one worker thread.
+  // cache where that can be had. One runs at a time; those that wait have their turn in the order
+  // of their asking. `go_on` is asked every MiB or so, and now and then while it waits; false ends
+  // it early. kUnavailable: the file can't be opened at present. Blocking, for worker threads.
   virtual Result<VerifyReport> Verify(const std::shared_ptr<StoredObject>& object,
                                       const std::function<bool()>& go_on) = 0;
   // As if all of it had been read: reads of a lent file reach nobody.
