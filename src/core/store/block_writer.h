@@ -28,6 +28,8 @@ class BlockWriter {
   void Write(std::shared_ptr<StoredObject> object, uint64_t block,
              std::shared_ptr<const AlignedBuffer> bytes, IoDone done, WriteOptions options)
       EXCLUDES(mu_);
+  // How long the disk has not answered a write; zero where none is under way.
+  Duration OldestWriteAge() { return under_way_->OldestAge(core_->clock.Now()); }
   // Ends what waits with kCancelled; what is under way goes on. Joins. Twice is fine.
   void Stop() EXCLUDES(mu_, stop_mu_);
 

@@ -21,6 +21,13 @@ struct ChunkState {
   Placement placement = Placement::kOwned;
 };
 
+// Of an object's blocks.
+struct BlockCounts {
+  uint64_t present = 0;
+  uint64_t recorded = 0;
+  uint64_t verified = 0;
+};
+
 // What one block has while it is pinned or partly checked, or until the index has its checksums.
 struct BlockUse {
   uint32_t pins = 0;

@@ -37,6 +37,7 @@ Status CommitRound::Run(RoundWork work) {
     if (!second) status = second.error();
   }
   places_.FreeWaiting();
+  NoteReplaced();
   core_.space.GiveUp(want);
   return status;
 }
@@ -74,6 +75,7 @@ Error CommitRound::Abandon(const Present& present) {
   core_.bypass.EnterForGood(error.context);
   Undo(present);
   dirty_.clear();
+  marks_are_stale_ = false;
   metas_.clear();
   stale_keys_.clear();
   core_.names.Clear();
@@ -113,23 +115,37 @@ void CommitRound::NoteDeparture(Departure departure) {
   departures_.push_back(std::move(departure));
 }
 
+void CommitRound::NoteReplaced() {
+  for (const auto& object : places_.TakeReplaced()) {
+    if (object->retired() || !object->is_pinned()) continue;
+    marks_are_stale_ = true;
+    const uint64_t chunks = core_.geometry.ChunkCount(object->size());
+    for (uint64_t chunk = 0; chunk < chunks; ++chunk) NoteDirty(object, chunk);
+  }
+}
+
 void CommitRound::NoteDirty(const std::shared_ptr<StoredObject>& object, uint64_t chunk) {
   dirty_.emplace_back(object, chunk);
 }
 
 void CommitRound::SyncFiles(Present* present) {
   std::vector<std::shared_ptr<StoredObject>> objects;
-  SyncOutcomes outcomes;
+  std::unordered_set<const StoredObject*> seen;
   for (const auto& each : *present) {
-    if (outcomes.emplace(each.object.get(), Status()).second) objects.push_back(each.object);
+    if (seen.insert(each.object.get()).second) objects.push_back(each.object);
   }
+  DropUnsynced(SyncObjects(objects), present);
+}
+
+CommitRound::SyncOutcomes CommitRound::SyncObjects(
+    std::span<const std::shared_ptr<StoredObject>> objects) {
+  SyncOutcomes outcomes;
   const auto end = std::chrono::steady_clock::now() + kSyncDeadline;
   for (size_t done = 0; done < objects.size(); done += kSyncsAtOnce) {
     const size_t count = std::min(kSyncsAtOnce, objects.size() - done);
-    SyncSome(std::span(objects).subspan(done, count), end - std::chrono::steady_clock::now(),
-             &outcomes);
+    SyncSome(objects.subspan(done, count), end - std::chrono::steady_clock::now(), &outcomes);
   }
-  DropUnsynced(outcomes, present);
+  return outcomes;
 }
 
 void CommitRound::SyncSome(std::span<const std::shared_ptr<StoredObject>> objects,
@@ -242,6 +258,7 @@ Status CommitRound::Commit(const IndexBatch& batch) {
 void CommitRound::Settle(const Present& present, const IndexBatch& batch) {
   stale_keys_.clear();
   dirty_.clear();
+  marks_are_stale_ = false;
   metas_.clear();
   new_objects_.clear();
   if (!batch.names.empty()) core_.names.Committed();
@@ -288,42 +305,62 @@ Status CommitRound::DropObject(const std::shared_ptr<StoredObject>& object) {
   Purge(object.get());
   if (object->SetPinned(false)) core_.pins.Give(core_.geometry.StoredBytesOfAll(object->size()));
   IndexBatch batch;
-  batch.erased_objects = stale_keys_;
   batch.erased_objects.push_back(key);
-  const Status status = Commit(batch);
+  const Status status = CommitApart(std::move(batch));
   if (!status) stale_keys_.push_back(key);
   places_.UnlinkAndLeave(key);
   core_.ReleaseUnlinked(object->lent_file(), bytes);
   return status;
 }
 
-Status CommitRound::MarkLent(const std::shared_ptr<StoredObject>& object) {
-  if (object->lent_file() != nullptr) return {};
-  SyncOutcomes outcomes;
-  SyncSome({&object, 1}, kSyncDeadline, &outcomes);
-  for (const auto& [synced, status] : outcomes) {
-    if (status) continue;
-    core_.counters.write_errors.fetch_add(1, std::memory_order_relaxed);
-    return status;
+std::vector<Status> CommitRound::MarkLent(std::span<const std::shared_ptr<StoredObject>> objects) {
+  std::vector<std::shared_ptr<StoredObject>> to_mark;
+  for (const auto& object : objects) {
+    if (object->is_lent_durably()) continue;
+    if (std::find(to_mark.begin(), to_mark.end(), object) == to_mark.end()) {
+      to_mark.push_back(object);
+    }
   }
-  if (!object->MarkLent(core_.MakeLentFile(*object))) {
-    return MakeError(Code::kBusy, "not all of the object is there and checked");
+  SyncOutcomes outcomes = SyncObjects(to_mark);
+  std::erase_if(to_mark, [&](const std::shared_ptr<StoredObject>& object) {
+    Status& outcome = outcomes.at(object.get());
+    if (!outcome) {
+      core_.counters.write_errors.fetch_add(1, std::memory_order_relaxed);
+    } else if (!object->MarkLent(core_.MakeLentFile(*object))) {
+      outcome = MakeError(Code::kBusy, "not all of the object is there and checked");
+    }
+    return !outcome.has_value();
+  });
+  IndexBatch batch;
+  for (const auto& object : to_mark) AddAllChunks(*object, &batch);
+  const Status committed = batch.empty() ? Status() : CommitApart(std::move(batch));
+  for (const auto& object : to_mark) {
+    object->SettleLent(committed.has_value());
+    outcomes.at(object.get()) = committed;
   }
-  Status status = Commit(BatchOfAll(*object));
-  if (!status) object->UnmarkLent();
-  return status;
+  std::vector<Status> statuses;
+  for (const auto& object : objects) {
+    const auto found = outcomes.find(object.get());
+    statuses.push_back(found == outcomes.end() ? Status() : found->second);
+  }
+  return statuses;
 }
 
-IndexBatch CommitRound::BatchOfAll(StoredObject& object) {
-  IndexBatch batch;
+void CommitRound::AddAllChunks(StoredObject& object, IndexBatch* batch) {
   const uint64_t chunks = core_.geometry.ChunkCount(object.size());
   for (uint64_t chunk = 0; chunk < chunks; ++chunk) {
     const ChunkRecord record = object.Snapshot(chunk);
     // One record is enough of an object without blocks.
     if (record.blocks == 0 && chunk > 0) continue;
-    batch.chunks.emplace_back(ChunkKey{object.key(), static_cast<uint32_t>(chunk)}, record);
+    batch->chunks.emplace_back(ChunkKey{object.key(), static_cast<uint32_t>(chunk)}, record);
   }
-  return batch;
+}
+
+Status CommitRound::CommitApart(IndexBatch batch) {
+  batch.erased_objects.insert(batch.erased_objects.end(), stale_keys_.begin(), stale_keys_.end());
+  Status status = Commit(batch);
+  if (status) stale_keys_.clear();
+  return status;
 }
 
 Status CommitRound::SetPinned(const std::shared_ptr<StoredObject>& object, bool pinned) {
@@ -334,7 +371,9 @@ Status CommitRound::SetPinned(const std::shared_ptr<StoredObject>& object, bool 
     return MakeError(Code::kTooLarge, "pinned objects would take more than 3/4 of the cache");
   }
   object->SetPinned(pinned);
-  const Status status = Commit(BatchOfAll(*object));
+  IndexBatch batch;
+  AddAllChunks(*object, &batch);
+  const Status status = CommitApart(std::move(batch));
   if (!status) object->SetPinned(!pinned);
   if (pinned != status.has_value()) core_.pins.Give(bytes);
   if (!object->is_pinned() && object->HoldsOnly({})) places_.NoteEmpty(object->key());

@@ -10,7 +10,6 @@ namespace {
 
 constexpr auto kLeftoverInterval = std::chrono::milliseconds(250);
 constexpr auto kIdleInterval = std::chrono::seconds(1);  // to look how full the disk is
-constexpr auto kOrderDeadline = std::chrono::seconds(120);
 constexpr size_t kManyUses = 4096;
 
 }  // namespace
@@ -76,7 +75,12 @@ Status Committer::Drop(const std::shared_ptr<StoredObject>& object) {
 }
 
 Status Committer::MarkLent(const std::shared_ptr<StoredObject>& object) {
-  return AwaitFor(Order::Kind::kMarkLent, object);
+  auto order = std::make_shared<Order>();
+  order->kind = Order::Kind::kMarkLent;
+  order->object = object;
+  Status status = Await(order, core_->options.lend_patience);
+  if (status || status.error().code != Code::kDeadlineExceeded) return status;
+  return MakeError(Code::kBusy, std::move(status.error().context));
 }
 
 Status Committer::SetPinned(const std::shared_ptr<StoredObject>& object, bool pinned) {
@@ -107,8 +111,8 @@ Status Committer::Rekey(const std::shared_ptr<StoredObject>& object, const Store
   return Await(order);
 }
 
-Status Committer::Await(const std::shared_ptr<Order>& order) {
-  const auto end = std::chrono::steady_clock::now() + kOrderDeadline;
+Status Committer::Await(const std::shared_ptr<Order>& order, std::chrono::nanoseconds patience) {
+  const auto end = std::chrono::steady_clock::now() + patience;
   MutexLock lock(mu_);
   if (stopped_) return MakeError(Code::kCancelled, "the store has stopped");
   orders_.push_back(order);
@@ -169,14 +173,31 @@ std::chrono::nanoseconds Committer::UntilDue(SteadyTime now) {
 
 Status Committer::Do(Round round) {
   const Status status = round_.Run(std::move(round.work));
+  std::vector<std::shared_ptr<Order>> marks;
   for (const auto& order : round.orders) {
-    Status outcome = Carry(*order, status);
-    MutexLock lock(mu_);
-    order->status = std::move(outcome);
-    order->done = true;
-    order_done_.NotifyAll();
+    if (order->kind == Order::Kind::kMarkLent) {
+      marks.push_back(order);
+    } else {
+      End(*order, Carry(*order, status));
+    }
   }
+  CarryMarks(marks);
   return status;
+}
+
+void Committer::CarryMarks(const std::vector<std::shared_ptr<Order>>& marks) {
+  if (marks.empty()) return;
+  std::vector<std::shared_ptr<StoredObject>> objects;
+  for (const auto& order : marks) objects.push_back(order->object);
+  auto outcomes = round_.MarkLent(objects);
+  for (size_t i = 0; i < marks.size(); ++i) End(*marks[i], std::move(outcomes[i]));
+}
+
+void Committer::End(Order& order, Status outcome) {
+  MutexLock lock(mu_);
+  order.status = std::move(outcome);
+  order.done = true;
+  order_done_.NotifyAll();
 }
 
 Status Committer::Carry(Order& order, const Status& round_status) {
@@ -188,7 +209,7 @@ Status Committer::Carry(Order& order, const Status& round_status) {
     case Order::Kind::kRekey:
       return round_.Rekey(order.object, std::move(order.facts));
     case Order::Kind::kMarkLent:
-      return round_.MarkLent(order.object);
+      break;  // CarryMarks
     case Order::Kind::kPin:
       return round_.SetPinned(order.object, true);
     case Order::Kind::kUnpin:

@@ -51,6 +51,7 @@ class Committer {
   Status Drop(const std::shared_ptr<StoredObject>& object);
   Status Rekey(const std::shared_ptr<StoredObject>& object, const StoreKey& key,
                const ObjectMeta& meta);
+  // kBusy: not within `lend_patience`; it may still come.
   Status MarkLent(const std::shared_ptr<StoredObject>& object);
   Status SetPinned(const std::shared_ptr<StoredObject>& object, bool pinned);
   Result<uint64_t> Evict(const std::shared_ptr<StoredObject>& object);
@@ -82,9 +83,14 @@ class Committer {
   Status Do(Round round) EXCLUDES(mu_);
   // What is ordered, after a round that ended so.
   Status Carry(Order& order, const Status& round_status);
+  // All of these at once.
+  void CarryMarks(const std::vector<std::shared_ptr<Order>>& marks) EXCLUDES(mu_);
+  void End(Order& order, Status outcome) EXCLUDES(mu_);
   void NoteWork() REQUIRES(mu_);
   Status AwaitFor(Order::Kind kind, const std::shared_ptr<StoredObject>& object) EXCLUDES(mu_);
-  Status Await(const std::shared_ptr<Order>& order) EXCLUDES(mu_);
+  static constexpr auto kOrderDeadline = std::chrono::seconds(120);
+  Status Await(const std::shared_ptr<Order>& order,
+               std::chrono::nanoseconds patience = kOrderDeadline) EXCLUDES(mu_);
 
   const std::shared_ptr<StoreCore> core_;
 

@@ -3,6 +3,7 @@
 // file's name. Thread-safe.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -38,6 +39,9 @@ class LentFile {
     }
     if (to_release > 0) space_.Release(to_release);
   }
+  // The store no longer vouches for it, whatever its loans.
+  void MarkBroken() { broken_.store(true, std::memory_order_release); }
+  const std::atomic<bool>& broken() const { return broken_; }
   bool on_loan() EXCLUDES(mu_) {
     MutexLock lock(mu_);
     return loans_ > 0;
@@ -58,6 +62,7 @@ class LentFile {
   const uint64_t bytes_;
   ByteBudget& lent_;
   Space& space_;
+  std::atomic<bool> broken_ = false;
   Mutex mu_;  // taken after an object's; before the budget's
   size_t loans_ GUARDED_BY(mu_) = 0;
   uint64_t held_bytes_ GUARDED_BY(mu_) = 0;

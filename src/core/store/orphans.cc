@@ -67,23 +67,26 @@ void Orphans::VisitFile(const std::string& path, const std::string& hex) {
     return;
   }
   if (!check_places_) return;
-  if (const auto object = core_->table.Find(*key)) FreePlaces(path, object);
+  if (const auto object = core_->table.Find(*key)) FreePlaces(path, *key, object);
 }
 
-void Orphans::FreePlaces(const std::string& path, const std::shared_ptr<StoredObject>& object) {
+void Orphans::FreePlaces(const std::string& path, const StoreKey& key,
+                         const std::shared_ptr<StoredObject>& object) {
   constexpr uint64_t kSectorBytes = 512;
   struct stat st = {};
   if (::stat(path.c_str(), &st) != 0) return;
   const auto on_disk = static_cast<uint64_t>(st.st_blocks) * kSectorBytes;
   // A file that may be larger is looked at; one block more is found, less is not worth it.
   if (on_disk < object->PresentBytes() + core_->geometry.grid().block_size) return;
+  const uint64_t number = object->file_number();
   const auto file = ObjectFile::Open(path);
-  // Not retired by now: so it is this object's file that was opened, not a later one's.
-  if (!file || object->retired()) return;
+  // Neither retired nor moved by now: so it is this object's file that was opened, and as long as
+  // its number stands, that is the one.
+  if (!file || object->retired() || object->key() != key) return;
   const Geometry& geometry = core_->geometry;
   const uint64_t chunks = geometry.ChunkCount(object->size());
   for (uint64_t chunk = 0; chunk < chunks && !stopping_; ++chunk) {
-    const uint64_t absent = object->ClaimAbsent(chunk);
+    const uint64_t absent = object->ClaimAbsent(chunk, number);
     for (unsigned bit = 0; bit < geometry.blocks_per_chunk(); ++bit) {
       if ((absent >> bit & 1) == 0) continue;
       const uint64_t block = geometry.BlockOf(chunk, bit);

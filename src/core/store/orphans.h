@@ -24,7 +24,8 @@ class Orphans {
   void Run();
   void VisitDirectory(const std::string& name);
   void VisitFile(const std::string& path, const std::string& hex);
-  void FreePlaces(const std::string& path, const std::shared_ptr<StoredObject>& object);
+  void FreePlaces(const std::string& path, const StoreKey& key,
+                  const std::shared_ptr<StoredObject>& object);
 
   const std::shared_ptr<StoreCore> core_;
   const bool check_places_;

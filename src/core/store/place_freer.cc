@@ -67,7 +67,7 @@ bool PlaceFreer::RemoveWhole(const Departure& departure) {
 void PlaceFreer::UnlinkLent(Departure departure) {
   const auto& object = departure.object;
   auto& blocks = departure.blocks;
-  if (!departure.claimed) {
+  if (!departure.claimed && !blocks.empty()) {
     // Left before the file was lent, and came back.
     std::erase_if(blocks, [&](uint64_t block) {
       if (object->ClaimForPunch(block) != StoredObject::Claim::kPresent) return false;
@@ -88,6 +88,7 @@ void PlaceFreer::UnlinkLent(Departure departure) {
   uint64_t bytes = 0;
   for (const uint64_t block : blocks) bytes += object->StoredBytes(block);
   core_.ReleaseUnlinked(object->ReplaceFile(), bytes);
+  replaced_.push_back(object);
   empties_.push_back(object->key());
 }
 

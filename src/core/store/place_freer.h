@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "core/store/departure.h"
@@ -26,6 +27,8 @@ class PlaceFreer {
   void UnlinkAndLeave(const StoreKey& key);
   // Whether places wait because the process lacks descriptors or memory: others would wait too.
   bool starved() const { return starved_; }
+  // Objects whose lent file's name went since the last call: their records still say lent.
+  std::vector<std::shared_ptr<StoredObject>> TakeReplaced() { return std::exchange(replaced_, {}); }
   bool has_leftovers() const { return !waiting_.empty() || !empties_.empty(); }
 
  private:
@@ -43,6 +46,7 @@ class PlaceFreer {
   StoreCore& core_;
   std::vector<Departure> waiting_;
   std::vector<StoreKey> empties_;
+  std::vector<std::shared_ptr<StoredObject>> replaced_;
   bool starved_ = false;
 };
 

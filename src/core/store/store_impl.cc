@@ -87,15 +87,19 @@ void StoreImpl::Load(StoreCore& core, const Index::Chunks& chunks) {
 }
 
 void StoreImpl::DropBrokenLent(const Index::Chunks& chunks) {
+  const StoreKey* last = nullptr;  // records of one object follow one another
   for (const auto& [key, record] : chunks) {
     if ((record.flags & ChunkRecord::kLent) == 0) continue;
+    if (last != nullptr && *last == key.object) continue;
+    last = &key.object;
     const auto object = core_->table.Find(key.object);
     if (object == nullptr || object->lent_file() == nullptr || object->IsComplete()) continue;
+    // Without any block, as one that is pinned may be, its file and its mark have to go all the
+    // same.
     Departure departure;
     departure.object = object;
     departure.recorded = true;
     for (const auto& dropped : object->DropAll()) departure.blocks.push_back(dropped.block);
-    if (departure.blocks.empty()) continue;
     core_->counters.blocks -= departure.blocks.size();
     committer_->NoteDeparture(std::move(departure));
   }
@@ -214,9 +218,19 @@ Status StoreImpl::Rekey(const std::shared_ptr<StoredObject>& object, const Store
   return committer_->Rekey(object, key, meta);
 }
 
+bool StoreImpl::IsNeverLent(const StoredObject& object) const {
+  return object.is_volatile() || object.size() < core_->options.least_lent_bytes;
+}
+
+bool StoreImpl::DiskRefuses() {
+  return core_->bypass.active() || writer_.OldestWriteAge() > core_->options.lend_patience;
+}
+
 LendState StoreImpl::Lendable(const StoredObject& object) {
-  if (object.is_volatile()) return LendState::kNotPossible;
+  if (IsNeverLent(object)) return LendState::kNotPossible;
   if (!object.IsComplete()) return LendState::kIncomplete;
+  // The first loan of a file waits for a sync and a commit.
+  if (!object.is_lent_durably() && DiskRefuses()) return LendState::kDiskRefuses;
   if (!object.IsVerified()) return LendState::kUnverified;
   const auto lent = object.lent_file();
   if (lent != nullptr && lent->on_loan()) return LendState::kReady;
@@ -225,15 +239,17 @@ LendState StoreImpl::Lendable(const StoredObject& object) {
 }
 
 Result<FileLoan> StoreImpl::Lend(const std::shared_ptr<StoredObject>& object) {
-  if (object->is_volatile()) {
-    return MakeError(Code::kUnsupported, "an object without a version is not lent");
+  if (IsNeverLent(*object)) {
+    return MakeError(Code::kUnsupported,
+                     "an object without a version, or a small one, is not lent");
   }
   const OpInside inside(core_->gate);
   if (!inside) return MakeError(Code::kCancelled, "the store has stopped");
   if (Lendable(*object) != LendState::kReady) {
-    return MakeError(Code::kBusy, "not complete and checked, or too much is lent");
+    return MakeError(Code::kBusy,
+                     "not complete and checked, too much is lent, or the disk refuses");
   }
-  if (object->lent_file() == nullptr) TRY(committer_->MarkLent(object));
+  if (!object->is_lent_durably()) TRY(committer_->MarkLent(object));
   // Opened before it is lent: should it be replaced in between, there is nothing to lend.
   const uint64_t number = object->file_number();
   TRY_ASSIGN(const auto file, core_->files.ForRead(object));
@@ -245,7 +261,10 @@ Result<FileLoan> StoreImpl::Lend(const std::shared_ptr<StoredObject>& object) {
     return MakeError(Code::kBusy, too_much ? "too much is lent" : "the object has just changed");
   }
   TouchUse(object);
-  return FileLoan(std::move(fd), [core = core_, lent = std::move(lent)] { lent->EndLoan(); });
+  std::shared_ptr<const std::atomic<bool>> broken(lent, &lent->broken());
+  return FileLoan(
+      std::move(fd), [core = core_, lent = std::move(lent)] { lent->EndLoan(); },
+      std::move(broken));
 }
 
 Result<VerifyReport> StoreImpl::Verify(const std::shared_ptr<StoredObject>& object,

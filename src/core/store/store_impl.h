@@ -63,6 +63,10 @@ class StoreImpl final : public Store {
   bool Adopt(const std::shared_ptr<StoredObject>& object, const StoreKey& key,
              const ObjectMeta& meta);
 
+  bool IsNeverLent(const StoredObject& object) const;
+  // Whether a sync or a commit had better not be waited for now.
+  bool DiskRefuses();
+
   // Of objects that were opened and that nobody has open any more, all but a number are trimmed.
   void TrimIdle(const StoreKey& opened) EXCLUDES(opened_mu_);
 

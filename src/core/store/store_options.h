@@ -50,6 +50,10 @@ struct StoreOptions {
   Duration bypass_retry = std::chrono::seconds(5);
   // A write that the disk has not answered for so long means bypass, until all such have ended.
   Duration slow_write = std::chrono::seconds(5);
+  // How long a first loan of a file waits for the disk.
+  Duration lend_patience = std::chrono::seconds(1);
+  // Smaller objects are not lent: a sync and a commit for each would cost more than it saves.
+  uint64_t least_lent_bytes = uint64_t{1} << 20;
   // Of the limit, guaranteed to owned blocks; the rest to borrowed ones.
   double owned_fraction = 0.8;
   // Objects whose files stay open; idle ones are closed beyond this. A descriptor each, and a third

@@ -52,6 +52,8 @@ uint64_t StoredObject::Load(uint32_t chunk, const ChunkRecord& record) {
   Chunk& entry = FindOrAdd(chunk);
   entry.present = blocks;
   entry.recorded = blocks;
+  counts_.present += static_cast<uint64_t>(std::popcount(blocks));
+  counts_.recorded += static_cast<uint64_t>(std::popcount(blocks));
   entry.used_ms = record.used_ms;
   entry.placement =
       record.placement == IndexOf(Placement::kBorrowed) ? Placement::kBorrowed : Placement::kOwned;
@@ -155,6 +157,7 @@ void StoredObject::MarkVerified(uint64_t block, uint64_t generation, GranuleRang
   for (uint64_t i = 0; i < granules.count; ++i) use.verified[granules.first + i] = true;
   if (std::find(use.verified.begin(), use.verified.end(), false) != use.verified.end()) return;
   chunk->verified |= mask;
+  ++counts_.verified;
   use.verified.clear();
   // Checksums that are not durable yet are still needed.
   if (!use.pending) use.sums.reset();
@@ -163,9 +166,7 @@ void StoredObject::MarkVerified(uint64_t block, uint64_t generation, GranuleRang
 
 uint64_t StoredObject::PresentBlocks() const {
   MutexLock lock(mu_);
-  uint64_t count = 0;
-  for (const Chunk& chunk : chunks_) count += static_cast<uint64_t>(std::popcount(chunk.present));
-  return count;
+  return counts_.present;
 }
 
 uint64_t StoredObject::PresentBytes() const {
@@ -209,6 +210,7 @@ std::optional<uint64_t> StoredObject::FinishWrite(uint64_t block, GranuleSums su
   chunk.busy &= ~mask;
   if (retired_) return std::nullopt;
   chunk.present |= mask;
+  ++counts_.present;
   chunk.used_ms = now_ms;
   usage_.Add(chunk.placement, StoredBytes(block));
   BlockUse& use = uses_[block];
@@ -224,9 +226,9 @@ void StoredObject::Unclaim(uint64_t block) {
   if (chunk != nullptr) chunk->busy &= ~geometry_.MaskOf(block);
 }
 
-uint64_t StoredObject::ClaimAbsent(uint64_t chunk) {
+uint64_t StoredObject::ClaimAbsent(uint64_t chunk, uint64_t file_number) {
   MutexLock lock(mu_);
-  if (retired_ || lent_ != nullptr) return 0;
+  if (retired_ || lent_ != nullptr || file_number != file_number_) return 0;
   Chunk& entry = FindOrAdd(chunk);
   const uint64_t absent = geometry_.LegalMask(size_, chunk) & ~entry.present & ~entry.busy;
   entry.busy |= absent;
@@ -235,8 +237,7 @@ uint64_t StoredObject::ClaimAbsent(uint64_t chunk) {
 
 bool StoredObject::HasRecorded() {
   MutexLock lock(mu_);
-  return std::any_of(chunks_.begin(), chunks_.end(),
-                     [](const Chunk& chunk) { return chunk.recorded != 0; });
+  return counts_.recorded != 0;
 }
 
 GranuleSums StoredObject::MarkRecorded(uint64_t block, uint64_t generation) {
@@ -247,6 +248,7 @@ GranuleSums StoredObject::MarkRecorded(uint64_t block, uint64_t generation) {
   Chunk* const chunk = Find(geometry_.ChunkOf(block));
   if ((chunk->present & ~chunk->recorded & mask) == 0) return nullptr;
   chunk->recorded |= mask;
+  ++counts_.recorded;
   return use->second.sums;
 }
 
@@ -264,8 +266,10 @@ ChunkRecord StoredObject::Snapshot(uint64_t chunk) {
   ChunkRecord record;
   record.object_size = size_;
   if (lent_ != nullptr) record.flags |= ChunkRecord::kLent;
-  if (pinned_) record.flags |= ChunkRecord::kPinned;
   Chunk* const entry = Find(chunk);
+  // Of a pinned object's records without blocks, the first chunk's is enough.
+  const bool stays = chunk == 0 || (entry != nullptr && entry->recorded != 0);
+  if (pinned_ && stays) record.flags |= ChunkRecord::kPinned;
   if (entry == nullptr) return record;
   entry->dirty = false;
   record.blocks = entry->recorded;
@@ -285,8 +289,9 @@ std::vector<DroppedBlock> StoredObject::Drop(uint64_t block, uint64_t generation
   if (use == uses_.end() || use->second.generation != generation) return {};
   Chunk* const chunk = Find(geometry_.ChunkOf(block));
   if ((chunk->present & geometry_.MaskOf(block)) == 0) return {};
-  if (lent_ != nullptr) return DropAllLocked();
-  return {DropLocked(*chunk, block)};
+  if (lent_ == nullptr) return {DropLocked(*chunk, block)};
+  lent_->MarkBroken();
+  return DropAllLocked();
 }
 
 std::vector<DroppedBlock> StoredObject::DropAll() {
@@ -297,6 +302,7 @@ std::vector<DroppedBlock> StoredObject::DropAll() {
 std::vector<DroppedBlock> StoredObject::Retire() {
   MutexLock lock(mu_);
   retired_ = true;
+  if (lent_ != nullptr) lent_->MarkBroken();
   return DropAllLocked();
 }
 
@@ -403,6 +409,9 @@ DroppedBlock StoredObject::DropLocked(Chunk& chunk, uint64_t block) {
   const uint64_t mask = geometry_.MaskOf(block);
   const DroppedBlock dropped = {block, (chunk.recorded & mask) != 0};
   usage_.Remove(chunk.placement, StoredBytes(block));
+  --counts_.present;
+  counts_.recorded -= dropped.recorded ? 1 : 0;
+  counts_.verified -= (chunk.verified & mask) != 0 ? 1 : 0;
   chunk.present &= ~mask;
   chunk.recorded &= ~mask;
   chunk.verified &= ~mask;

@@ -80,10 +80,9 @@ class StoredObject {
   // The generation it is present under; nullopt: the object was dropped.
   std::optional<uint64_t> FinishWrite(uint64_t block, GranuleSums sums, uint64_t now_ms)
       EXCLUDES(mu_);
-  // Gives a claimed or leaving block up: it is absent.
-  void Unclaim(uint64_t block) EXCLUDES(mu_);
-  // Absent blocks of the chunk, busy afterwards.
-  uint64_t ClaimAbsent(uint64_t chunk) EXCLUDES(mu_);
+  void Unclaim(uint64_t block) EXCLUDES(mu_);  // given up, or left: it is absent
+  // Absent blocks of the chunk, busy afterwards; none where that file is no longer current.
+  uint64_t ClaimAbsent(uint64_t chunk, uint64_t file_number) EXCLUDES(mu_);
 
   // The committer.
   // Marks the block as held by the index and returns its checksums; null when it has changed.
@@ -91,8 +90,7 @@ class StoredObject {
   // What MarkRecorded marked is durable: the index has the checksums.
   void ReleaseSums(uint64_t block, uint64_t generation) EXCLUDES(mu_);
   ChunkRecord Snapshot(uint64_t chunk) EXCLUDES(mu_);  // what the index should hold
-  // True once until the next Snapshot: the chunk's use is to be recorded.
-  bool MarkDirty(uint64_t chunk) EXCLUDES(mu_);
+  bool MarkDirty(uint64_t chunk) EXCLUDES(mu_);        // true once until the next Snapshot
   bool HasRecorded() EXCLUDES(mu_);
   // Whether the index holds the object's own record.
   bool object_recorded() const { return object_recorded_.load(std::memory_order_relaxed); }
@@ -120,19 +118,21 @@ class StoredObject {
   std::vector<uint64_t> TakeAll() EXCLUDES(mu_);  // that can go now
   bool SetPinned(bool pinned) EXCLUDES(mu_);
   bool is_pinned() const EXCLUDES(mu_);
-  // Whether the index should be told.
-  bool SetPlacement(uint64_t chunk, Placement placement) EXCLUDES(mu_);
+  bool SetPlacement(uint64_t chunk, Placement placement) EXCLUDES(mu_);  // is it news to the index
 
   // Lending. All blocks present, recorded, and checked in this run.
   bool IsComplete() const EXCLUDES(mu_);
   bool IsVerified() const EXCLUDES(mu_);
   // Null where the file is not lent. While it is, nothing is written and no place freed.
   std::shared_ptr<LentFile> lent_file() const EXCLUDES(mu_);
+  // Whether the index holds the mark: no loan before that.
+  bool is_lent_durably() const EXCLUDES(mu_);
   // False where it is not complete, recorded and verified; else it is lent from now on.
   bool MarkLent(std::shared_ptr<LentFile> lent) EXCLUDES(mu_);
   void LoadLent(std::shared_ptr<LentFile> lent) EXCLUDES(mu_);
-  void UnmarkLent() EXCLUDES(mu_);  // the mark could not be made durable
-  // One more loan of the lent file, if it still has that number, and is complete and verified.
+  // The mark's commit has ended so. Without it the file is as it was; a durable mark stays.
+  void SettleLent(bool durable) EXCLUDES(mu_);
+  // One more loan of the durably lent file, if it still has that number and is verified.
   std::shared_ptr<LentFile> BeginLoan(uint64_t file_number, bool* too_much) EXCLUDES(mu_);
   // Whether the lent file's name may go: nothing present, no block pinned, none busy but
   // `claimed` of them.
@@ -145,11 +145,9 @@ class StoredObject {
   uint64_t file_number() const EXCLUDES(mu_);
   // False where it is no longer current.
   bool SetFile(std::shared_ptr<ObjectFile> file, uint64_t number) EXCLUDES(mu_);
-  void CloseFile() EXCLUDES(mu_);  // once the operations under way have ended
-  // Whether the file was used since the last call.
-  bool TestAndClearFileUsed() EXCLUDES(mu_);
-  // Frees what only readers need. For an object that nobody has open.
-  void Trim() EXCLUDES(mu_);
+  void CloseFile() EXCLUDES(mu_);             // once the operations under way have ended
+  bool TestAndClearFileUsed() EXCLUDES(mu_);  // since the last call
+  void Trim() EXCLUDES(mu_);  // of what only readers need; for an object that nobody has open
 
  private:
   using Chunk = ChunkState;
@@ -159,11 +157,12 @@ class StoredObject {
   bool PinLocked(Chunk* chunk, uint64_t block, uint64_t now_ms) REQUIRES(mu_);
   std::vector<DroppedBlock> DropAllLocked() REQUIRES(mu_);
   DroppedBlock DropLocked(Chunk& chunk, uint64_t block) REQUIRES(mu_);
-  // Whether all of the object's blocks are in it.
-  bool IsFullLocked(uint64_t Chunk::*mask) const REQUIRES(mu_);
+  // Whether so many are all of the object's blocks.
+  bool IsAll(uint64_t blocks) const {
+    return blocks != 0 && blocks == geometry_.grid().BlockCount(size_);
+  }
   uint64_t NewestUseLocked() const REQUIRES(mu_);
-  // nullopt where there are both.
-  std::optional<Placement> OnlyPlacementLocked() const REQUIRES(mu_);
+  std::optional<Placement> OnlyPlacementLocked() const REQUIRES(mu_);  // nullopt: both
   bool MayLeaveWholeLocked() const REQUIRES(mu_);
   bool AnyPinsLocked() const REQUIRES(mu_);
   uint64_t EvictableMask(const Chunk& chunk) const REQUIRES(mu_);
@@ -183,10 +182,12 @@ class StoredObject {
   // Taken after a shard's of the table, before the LentFile's.
   mutable Mutex mu_;
   std::vector<Chunk> chunks_ GUARDED_BY(mu_);  // by index
+  BlockCounts counts_ GUARDED_BY(mu_);         // of all chunks
   std::unordered_map<uint64_t, BlockUse> uses_ GUARDED_BY(mu_);
   std::shared_ptr<ObjectFile> file_ GUARDED_BY(mu_);
   uint64_t file_number_ GUARDED_BY(mu_) = 0;
   std::shared_ptr<LentFile> lent_ GUARDED_BY(mu_);
+  bool lent_durably_ GUARDED_BY(mu_) = false;
   bool pinned_ GUARDED_BY(mu_) = false;
   bool file_used_ GUARDED_BY(mu_) = false;
   bool retired_ GUARDED_BY(mu_) = false;

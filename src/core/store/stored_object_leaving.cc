@@ -17,7 +17,7 @@ std::vector<Evictable> StoredObject::FindEvictable() {
     return found;
   }
   // What is complete waits for its last commit, to go as one.
-  const bool goes_as_one = IsFullLocked(&Chunk::present) && OnlyPlacementLocked().has_value();
+  const bool goes_as_one = IsAll(counts_.present) && OnlyPlacementLocked().has_value();
   if (lent_ != nullptr || goes_as_one) return found;
   for (const Chunk& chunk : chunks_) {
     if (EvictableMask(chunk) == 0) continue;
@@ -28,7 +28,7 @@ std::vector<Evictable> StoredObject::FindEvictable() {
 
 // Complete ones, but where only a part of it may have to give way to the other kind.
 bool StoredObject::MayLeaveWholeLocked() const {
-  if (!IsFullLocked(is_volatile() ? &Chunk::present : &Chunk::recorded)) return false;
+  if (!IsAll(is_volatile() ? counts_.present : counts_.recorded)) return false;
   if (lent_ != nullptr) return !lent_->on_loan() && !AnyPinsLocked();
   return OnlyPlacementLocked().has_value();
 }
@@ -119,12 +119,6 @@ uint64_t StoredObject::NewestUseLocked() const {
   return newest;
 }
 
-bool StoredObject::IsFullLocked(uint64_t Chunk::*mask) const {
-  uint64_t count = 0;
-  for (const Chunk& chunk : chunks_) count += static_cast<uint64_t>(std::popcount(chunk.*mask));
-  return count != 0 && count == geometry_.grid().BlockCount(size_);
-}
-
 bool StoredObject::AnyPinsLocked() const {
   return std::any_of(uses_.begin(), uses_.end(),
                      [](const auto& entry) { return entry.second.pins > 0; });
@@ -132,12 +126,12 @@ bool StoredObject::AnyPinsLocked() const {
 
 bool StoredObject::IsComplete() const {
   MutexLock lock(mu_);
-  return IsFullLocked(&Chunk::present);
+  return IsAll(counts_.present);
 }
 
 bool StoredObject::IsVerified() const {
   MutexLock lock(mu_);
-  return IsFullLocked(&Chunk::verified);
+  return IsAll(counts_.verified);
 }
 
 std::shared_ptr<LentFile> StoredObject::lent_file() const {
@@ -147,26 +141,36 @@ std::shared_ptr<LentFile> StoredObject::lent_file() const {
 
 bool StoredObject::MarkLent(std::shared_ptr<LentFile> lent) {
   MutexLock lock(mu_);
-  if (retired_ || !IsFullLocked(&Chunk::recorded) || !IsFullLocked(&Chunk::verified)) return false;
+  if (retired_ || !IsAll(counts_.recorded) || !IsAll(counts_.verified)) return false;
   if (lent_ == nullptr) lent_ = std::move(lent);
   return true;
+}
+
+bool StoredObject::is_lent_durably() const {
+  MutexLock lock(mu_);
+  return lent_durably_;
 }
 
 void StoredObject::LoadLent(std::shared_ptr<LentFile> lent) {
   MutexLock lock(mu_);
   lent_ = std::move(lent);
+  lent_durably_ = true;
 }
 
-void StoredObject::UnmarkLent() {
+void StoredObject::SettleLent(bool durable) {
   MutexLock lock(mu_);
+  if (lent_ == nullptr || lent_durably_) return;
+  lent_durably_ = durable;
+  if (durable) return;
+  DARTFS_CHECK(!lent_->on_loan());
   lent_.reset();
 }
 
 std::shared_ptr<LentFile> StoredObject::BeginLoan(uint64_t file_number, bool* too_much) {
   MutexLock lock(mu_);
   *too_much = false;
-  if (retired_ || lent_ == nullptr || file_number != file_number_) return nullptr;
-  if (!IsFullLocked(&Chunk::verified)) return nullptr;
+  if (retired_ || !lent_durably_ || file_number != file_number_) return nullptr;
+  if (!IsAll(counts_.verified)) return nullptr;
   *too_much = !lent_->BeginLoan();
   return *too_much ? nullptr : lent_;
 }
@@ -187,6 +191,7 @@ std::shared_ptr<LentFile> StoredObject::ReplaceFile() {
   file.swap(file_);
   ++file_number_;
   for (Chunk& chunk : chunks_) chunk.busy = 0;
+  lent_durably_ = false;
   return std::exchange(lent_, nullptr);
 }
 

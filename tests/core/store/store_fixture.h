@@ -134,6 +134,7 @@ class StoreFixture : public ::testing::Test {
     options_.limit_bytes = uint64_t{256} << 20;
     options_.commit_interval = std::chrono::milliseconds(20);
     options_.reserve_fraction = 0;
+    options_.least_lent_bytes = 0;
     options_.index_map_bytes = uint64_t{1} << 30;
     MakeIo();
   }
