@@ -13,14 +13,13 @@ std::vector<Departure> Evictor::Take(uint64_t bytes, const Pressure& pressure) {
   while (taken < bytes) {
     Pressure left = pressure;
     left.to_free = bytes - taken;
-    EvictionPolicy* queue = nullptr;
-    for (const Turn turn : {Turn::kFirst, Turn::kAfter}) {
-      if (queue == nullptr) queue = NextQueue(left, turn);
-      if (queue == nullptr && refills < 2 && !in_vain_.InVain(turn, left, core_.clock.Now())) {
-        ++refills;
-        queue = RefillFor(left, turn);
-      }
+    EvictionPolicy* queue = NextQueue(left, Turn::kFirst);
+    if (queue == nullptr && refills < 2) {
+      ++refills;
+      Refill();
+      continue;
     }
+    if (queue == nullptr) queue = NextQueue(left, Turn::kAfter);
     if (queue == nullptr) break;
     const uint64_t got = TakeFrom(*queue->Front(), bytes - taken, &departures);
     taken += got;
@@ -29,16 +28,6 @@ std::vector<Departure> Evictor::Take(uint64_t bytes, const Pressure& pressure) {
   }
   TellNextVictim();
   return departures;
-}
-
-EvictionPolicy* Evictor::RefillFor(const Pressure& pressure, PlacementShares::Turn turn) {
-  Refill();
-  for (const auto each : {PlacementShares::Turn::kFirst, PlacementShares::Turn::kAfter}) {
-    if (NextQueue(pressure, each) == nullptr) {
-      in_vain_.NoteInVain(each, pressure, core_.clock.Now());
-    }
-  }
-  return NextQueue(pressure, turn);
 }
 
 EvictionPolicy* Evictor::NextQueue(const Pressure& pressure, PlacementShares::Turn turn) {

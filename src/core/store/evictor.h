@@ -9,7 +9,6 @@
 #include "core/store/departure.h"
 #include "core/store/eviction_policy.h"
 #include "core/store/placement_shares.h"
-#include "core/store/refill_memo.h"
 #include "core/store/store_core.h"
 
 namespace dartfs::core {
@@ -26,8 +25,6 @@ class Evictor {
   uint64_t TakeFrom(const EvictionCandidate& victim, uint64_t bytes,
                     std::vector<Departure>* departures);
   void Refill();
-  // NextQueue, after a look through all chunks, unless that was in vain just now.
-  EvictionPolicy* RefillFor(const Pressure& pressure, PlacementShares::Turn turn);
   // Whose turn it is; null where nobody has anything that he must give.
   EvictionPolicy* NextQueue(const Pressure& pressure, PlacementShares::Turn turn);
   void TellNextVictim();
@@ -35,7 +32,6 @@ class Evictor {
   StoreCore& core_;
   const PlacementShares shares_;
   std::array<EvictionPolicy, kPlacements> queues_;  // by Placement
-  RefillMemo in_vain_;
 };
 
 }  // namespace dartfs::core

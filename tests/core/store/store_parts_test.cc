@@ -18,7 +18,6 @@
 #include "core/store/name_cache.h"
 #include "core/store/object_table.h"
 #include "core/store/op_gate.h"
-#include "core/store/refill_memo.h"
 #include "core/store/space.h"
 #include "core/store/use_clock.h"
 #include "fake/manual_clock.h"
@@ -161,27 +160,6 @@ TEST(EvictionPolicyTest, OldestFirst) {
     policy.Pop();
   }
   EXPECT_EQ(policy.Front(), nullptr);
-}
-
-TEST(RefillMemoTest, ALookInVainIsNotRepeatedAtOnce) {
-  using Turn = PlacementShares::Turn;
-  const TimePoint start = TimePoint(seconds(100));
-  const std::optional<Placement> kinds[] = {std::nullopt, Placement::kOwned, Placement::kBorrowed};
-  for (const Turn turn : {Turn::kFirst, Turn::kAfter}) {
-    for (const auto& kind : kinds) {
-      RefillMemo memo;
-      const Pressure noted = {.to_free = 1, .incoming = kind};
-      memo.NoteInVain(turn, noted, start);
-      for (const Turn other_turn : {Turn::kFirst, Turn::kAfter}) {
-        for (const auto& other_kind : kinds) {
-          const Pressure other = {.to_free = 2, .incoming = other_kind};
-          EXPECT_EQ(memo.InVain(other_turn, other, start + RefillMemo::kKept - milliseconds(1)),
-                    turn == other_turn && kind == other_kind);
-          EXPECT_FALSE(memo.InVain(other_turn, other, start + RefillMemo::kKept));
-        }
-      }
-    }
-  }
 }
 
 TEST(SpaceTest, ReservesWithinTheLimit) {
