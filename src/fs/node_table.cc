@@ -128,8 +128,8 @@ std::shared_ptr<Node> NodeTable::Get(NodeId id) const {
 }
 
 // A version is found under its own tag or, where it came by a promise, under that one's, which it
-// may bind. A promise alone means the node it was made for, whatever has become of it: an open
-// finds out whether that is still the current version.
+// may bind. A promise alone means the node it was made for, until an open has found that to be
+// another version than the current one.
 const std::shared_ptr<Node>* NodeTable::FindLocked(NodeId parent, std::string_view name,
                                                    const NodeInit& init) const {
   const auto find = [&](const std::string& tag) -> const std::shared_ptr<Node>* {
@@ -201,7 +201,12 @@ bool NodeTable::Refresh(const Node& node, std::shared_ptr<core::Object> object,
   const auto found = nodes_.find(id);
   if (found == nodes_.end()) return node.version_tag() == version;
   Node& known = *found->second.node;
-  if (known.HasRefusedBytes() || !known.Bind(version, object->size())) return false;
+  if (known.HasRefusedBytes()) return false;
+  if (!known.Bind(version, object->size())) {
+    // The next lookup by its promise is of another version.
+    ForgetKeyLocked(known);
+    return false;
+  }
   if (!known.object()) let_go = HoldObject(id);
   replaced = known.Refresh(std::move(object), fresh_until);
   return true;
@@ -226,8 +231,7 @@ bool NodeTable::Forget(NodeId id, uint64_t lookups) {
   known.lookups -= std::min(lookups, known.lookups);
   if (known.lookups > 0) return false;
   const auto& facts = known.node->facts();
-  const auto by_key = by_key_.find(Key{facts.parent->facts().id, facts.name, facts.tag});
-  if (by_key != by_key_.end() && by_key->second == id) by_key_.erase(by_key);
+  ForgetKeyLocked(*known.node);
   const auto [first, last] = by_ino_.equal_range(facts.ino);
   for (auto it = first; it != last; ++it) {
     if (it->second != known.node.get()) continue;
@@ -237,6 +241,13 @@ bool NodeTable::Forget(NodeId id, uint64_t lookups) {
   dropped = std::move(known.node);
   nodes_.erase(found);
   return true;
+}
+
+// Another node may have its key by now.
+void NodeTable::ForgetKeyLocked(const Node& node) {
+  const auto& facts = node.facts();
+  const auto found = by_key_.find(Key{facts.parent->facts().id, facts.name, facts.tag});
+  if (found != by_key_.end() && found->second == facts.id) by_key_.erase(found);
 }
 
 // The hash of the path, one name at a time. Two live names with one hash: the later one gets a

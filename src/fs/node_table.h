@@ -1,9 +1,10 @@
 // NodeTable: what the kernel's node IDs stand for. A node per name and version: another version of
 // a name is another node, so that the page cache never mixes them. A file that nobody has asked the
 // origin about is a node of what is promised of it, until its first open binds it to the version
-// that it has from then on. IDs are numbers, counted up and
-// never used twice. st_ino belongs to the name and is the same after a remount. Thread-safe; no
-// I/O.
+// that it has from then on.
+//
+// IDs are numbers, counted up and never used twice. st_ino belongs to the name and is the same
+// after a remount. Thread-safe; no I/O.
 #pragma once
 
 #include <cstdint>
@@ -107,8 +108,9 @@ class NodeTable {
   // kBusy when the table is full.
   core::Result<std::shared_ptr<Node>> Remember(const std::shared_ptr<Node>& parent,
                                                std::string_view name, NodeInit init) EXCLUDES(mu_);
-  // The node's version as the engine has it now; binds a promise that is unbound. False, and
-  // nothing happens, where the node stands for another version. Nothing happens to a node that is
+  // The node's version as the engine has it now; binds a promise that is unbound. False where the
+  // node stands for another version: it stays as it is, and is not found by its promise any more.
+  // Nothing happens to a node that is
   // forgotten.
   bool Refresh(const Node& node, std::shared_ptr<core::Object> object, core::TimePoint fresh_until)
       EXCLUDES(mu_);
@@ -137,6 +139,7 @@ class NodeTable {
 
   const std::shared_ptr<Node>* FindLocked(NodeId parent, std::string_view name,
                                           const NodeInit& init) const REQUIRES(mu_);
+  void ForgetKeyLocked(const Node& node) REQUIRES(mu_);
   uint64_t InodeLocked(uint64_t parent_ino, std::string_view name) const REQUIRES(mu_);
   // Counts the node among those that hold an object; returns the object of the one that let go.
   std::shared_ptr<core::Object> HoldObject(NodeId id) REQUIRES(mu_);

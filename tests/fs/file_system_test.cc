@@ -323,6 +323,27 @@ TEST_F(FileSystemTest, APromiseOnceOpenedIsThatVersionForGood) {
   EXPECT_EQ(Read(handle, 0, 100), Pattern(1, 0, 10));
 }
 
+TEST_F(FileSystemTest, AnotherVersionOfAPromisedFileIsFoundByTheNextLookup) {
+  for (const bool unversioned : {false, true}) {
+    const std::string name = unversioned ? "u" : "v";
+    const auto put = [&](uint64_t seed) {
+      tree_->AddPromised("/" + name,
+                         {.size = 10,
+                          .seed = seed,
+                          .version = unversioned ? "" : "e:" + std::to_string(seed),
+                          .volatile_version = unversioned},
+                         {10, "t"});
+    };
+    put(1);
+    Open(Lookup(name).node);
+    put(2);
+    scheduler_.Advance(seconds(61));
+    const Entry old = Lookup(name);  // the promise is the same
+    EXPECT_EQ(OpenError(old.node), Code::kStale);
+    EXPECT_EQ(Read(Open(Lookup(name).node), 0, 100), Pattern(2, 0, 10));
+  }
+}
+
 TEST_F(FileSystemTest, OpenOfADirectoryOrAnUnknownNode) {
   EXPECT_EQ(OpenError(kRootNode), Code::kIsDirectory);
   EXPECT_EQ(OpenError(4711), Code::kStale);

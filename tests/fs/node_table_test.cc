@@ -81,6 +81,33 @@ TEST_F(NodeTableTest, PromisesAndVersions) {
   EXPECT_EQ(longer->version_tag(), "");
 }
 
+TEST_F(NodeTableTest, APromiseWhoseNodeIsOfAnotherVersionMakesANewOne) {
+  struct Row {
+    const char* name;
+    const char* next;
+    bool unversioned;
+  };
+  for (const Row& row : {Row{"versions", "e:2", false}, Row{"instances", "", true}}) {
+    SCOPED_TRACE(row.name);
+    NodeInit init;
+    init.promise = Promise{10, "t"};
+    const auto first = File(row.name, row.unversioned ? "" : "e:1", row.unversioned);
+    const auto next = File(row.name, row.next, row.unversioned);
+    const auto old = Remember(root_, row.name, init);
+    ASSERT_TRUE(table_.Refresh(*old, first, {}));
+    EXPECT_EQ(Remember(root_, row.name, init), old);
+    EXPECT_FALSE(table_.Refresh(*old, next, {}));
+    const auto fresh = Remember(root_, row.name, init);
+    EXPECT_NE(fresh, old);
+    EXPECT_EQ(fresh->facts().ino, old->facts().ino);
+    EXPECT_TRUE(table_.Refresh(*fresh, next, {}));
+    // An open of the old one, or its end, leaves the new one alone.
+    EXPECT_FALSE(table_.Refresh(*old, next, {}));
+    EXPECT_TRUE(table_.Forget(old->facts().id, 2));
+    EXPECT_EQ(Remember(root_, row.name, init), fresh);
+  }
+}
+
 TEST_F(NodeTableTest, AForgottenPromiseIsGone) {
   NodeInit init;
   init.promise = Promise{10, "t"};
