@@ -2,7 +2,6 @@
 
 #include <malloc.h>
 
-#include <unordered_set>
 #include <utility>
 
 #include "core/base/check.h"
@@ -14,6 +13,7 @@
 #include "fs/catalog.h"
 #include "fs/name_mapping.h"
 #include "fs/prober.h"
+#include "fs/stated_sizes.h"
 
 namespace dartfs::fs {
 
@@ -26,8 +26,6 @@ using core::TimePoint;
 using core::Url;
 
 namespace {
-
-constexpr size_t kMaxDistrusted = 64 * 1024;
 
 using CatalogPtr = std::shared_ptr<const Catalog>;
 
@@ -47,8 +45,7 @@ struct CatalogNamespace::State : std::enable_shared_from_this<State> {
   Prober probes;
   mutable core::Mutex mu;  // leaf
   CatalogPtr catalog GUARDED_BY(mu);
-  // Hashes of URL and stated size, where the origin says another one.
-  std::unordered_set<uint64_t> distrusted GUARDED_BY(mu);
+  StatedSizes sizes;
 
   // A file of the catalogue, which it keeps.
   struct File {
@@ -77,8 +74,8 @@ struct CatalogNamespace::State : std::enable_shared_from_this<State> {
     {
       core::MutexLock lock(mu);
       catalog.swap(loaded);
-      distrusted.clear();
     }
+    sizes.Forget();
     loaded.reset();
     // What was needed for parsing, and perhaps the old catalogue: many times what is left.
     malloc_trim(0);
@@ -97,37 +94,30 @@ struct CatalogNamespace::State : std::enable_shared_from_this<State> {
     return {catalog, id, std::move(*url), catalog->DigestOf(id)};
   }
 
-  static uint64_t TrustKey(const File& file) {
-    return core::Xxh3(std::string(file.catalog->UrlOf(file.id)) + ' ' +
-                      std::to_string(file.catalog->SizeOf(file.id).value_or(0)));
+  // A size that the catalogue states and that may be believed.
+  std::optional<uint64_t> SizeOf(const Catalog& tree, Catalog::Id id) const {
+    const auto size = tree.SizeOf(id);
+    return size && sizes.Believed(tree.UrlOf(id), *size) ? size : std::nullopt;
   }
 
-  // What the catalogue states, where it may be believed. Another URL or digest in the line is
-  // another promise.
+  // Another URL or digest in the line is another promise.
   std::optional<Promise> PromiseOf(const File& file) const {
-    const auto size = file.catalog->SizeOf(file.id);
+    const auto size = SizeOf(*file.catalog, file.id);
     if (!size) return std::nullopt;
-    {
-      core::MutexLock lock(mu);
-      if (distrusted.contains(TrustKey(file))) return std::nullopt;
-    }
     const uint64_t hash = core::Xxh3(std::string(file.catalog->UrlOf(file.id)) + ' ' + file.digest);
     return Promise{*size, std::string(reinterpret_cast<const char*>(&hash), sizeof hash)};
   }
 
-  void Distrust(const File& file, uint64_t size) {
-    {
-      core::MutexLock lock(mu);
-      if (distrusted.size() >= kMaxDistrusted) distrusted.clear();
-      if (!distrusted.insert(TrustKey(file)).second) return;
-    }
+  void Distrust(const File& file, uint64_t stated, uint64_t size) {
+    if (!sizes.Disbelieve(file.catalog->UrlOf(file.id), stated)) return;
     LOG_WARN(
         "{}:{}: {} has {} bytes, not {} as the catalogue states; the file is shown as it is "
         "served: correct the line",
         EscapeForeign(file.catalog->file()), file.catalog->LineOf(file.id),
-        core::RedactUrl(file.url.ToString()), size, *file.catalog->SizeOf(file.id));
+        core::RedactUrl(file.url.ToString()), size, stated);
   }
 
+  // `object`: as the origin has just said, or of the promised size, or null.
   Found FoundFile(const File& file, std::shared_ptr<core::Object> object) {
     Found found;
     found.promise = PromiseOf(file);
@@ -137,14 +127,15 @@ struct CatalogNamespace::State : std::enable_shared_from_this<State> {
     const int64_t modified = object->facts().meta.last_modified;
     if (modified >= 0) found.mtime = modified;
     if (found.promise && found.promise->size != object->size()) {
-      Distrust(file, object->size());
+      Distrust(file, found.promise->size, object->size());
       found.promise.reset();
     }
     found.object = std::move(object);
     return found;
   }
 
-  // As far as it goes without asking anybody.
+  // As far as it goes without asking anybody; nullopt also where what is known and what is stated
+  // contradict each other.
   std::optional<Found> KnownChild(const CatalogPtr& tree, const DirRef& dir, Catalog::Id id) {
     if (tree->IsDir(id)) {
       Found found;
@@ -154,6 +145,7 @@ struct CatalogNamespace::State : std::enable_shared_from_this<State> {
       return found;
     }
     const File file = FileOf(tree, id);
+    if (Contradicts(engine, file.url, file.digest, PromiseOf(file))) return std::nullopt;
     auto opened = engine.OpenCached(file.url, file.digest);
     Found found = FoundFile(file, opened && *opened ? std::move(**opened) : nullptr);
     return found.object || found.promise ? std::optional(std::move(found)) : std::nullopt;
@@ -162,6 +154,7 @@ struct CatalogNamespace::State : std::enable_shared_from_this<State> {
   void OpenFile(File file, TimePoint deadline, LookupDone done) {
     core::OpenOptions open = OpenOptionsUntil(deadline);
     open.digest = file.digest;
+    open.revalidate = Contradicts(engine, file.url, file.digest, PromiseOf(file));
     const Url url = file.url;
     engine.Open(url, std::move(open),
                 [self = shared_from_this(), file = std::move(file),
@@ -213,8 +206,8 @@ void CatalogNamespace::ProbeAhead(const DirRef& dir) {
       last - first, [state = state_, tree, first = first](size_t i) -> std::optional<ProbeTarget> {
         const auto child = static_cast<Catalog::Id>(first + i);
         if (tree->IsDir(child)) return std::nullopt;
+        if (state->SizeOf(*tree, child)) return std::nullopt;
         State::File file = State::FileOf(tree, child);
-        if (state->PromiseOf(file)) return std::nullopt;
         return ProbeTarget{std::move(file.url), std::move(file.digest)};
       });
 }

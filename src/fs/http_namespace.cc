@@ -1,17 +1,15 @@
 #include "fs/http_namespace.h"
 
 #include <optional>
-#include <unordered_set>
 #include <utility>
 
-#include "core/base/hash.h"
 #include "core/base/log.h"
-#include "core/base/mutex.h"
 #include "core/base/text.h"
 #include "core/engine/object.h"
 #include "fs/habit_names.h"
 #include "fs/name_mapping.h"
 #include "fs/prober.h"
+#include "fs/stated_sizes.h"
 #include "fs/url_space.h"
 
 namespace dartfs::fs {
@@ -25,8 +23,6 @@ using core::TimePoint;
 using core::Url;
 
 namespace {
-
-constexpr size_t kMaxDistrusted = 64 * 1024;
 
 using Opened = Result<std::shared_ptr<Object>>;
 
@@ -60,9 +56,7 @@ struct HttpNamespace::State {
   core::Engine& engine;
   DirListings listings;
   Prober probes;
-  core::Mutex mu;  // leaf
-  // Hashes of URLs whose listing states another size than the origin.
-  std::unordered_set<uint64_t> distrusted GUARDED_BY(mu);
+  StatedSizes sizes;
 
   core::OpenOptions OpenOptionsUntil(TimePoint deadline) const {
     core::OpenOptions open;
@@ -108,29 +102,24 @@ struct HttpNamespace::State {
   // What a fresh listing says of the file, where it may be believed.
   std::optional<Promise> PromiseOf(const ListedEntry& entry, const Url& url) {
     if (entry.kind != EntryKind::kFile || !entry.size) return std::nullopt;
-    {
-      core::MutexLock lock(mu);
-      if (distrusted.contains(core::Xxh3(url.ToString()))) return std::nullopt;
-    }
+    if (!sizes.Believed(url.ToString(), *entry.size)) return std::nullopt;
     return Promise{*entry.size, entry.mtime ? std::to_string(*entry.mtime) : ""};
   }
 
   void Distrust(const Url& url, uint64_t listed, uint64_t size) {
-    {
-      core::MutexLock lock(mu);
-      if (distrusted.size() >= kMaxDistrusted) distrusted.clear();
-      if (!distrusted.insert(core::Xxh3(url.ToString())).second) return;
-    }
+    if (!sizes.Disbelieve(url.ToString(), listed)) return;
     LOG_WARN(
         "{}: listed with {} bytes, but the origin serves {}; the file is shown as it is served",
         core::RedactUrl(url.ToString()), listed, size);
   }
 
-  // The file as it is known without asking anybody: its version, or what a fresh listing promises.
+  // The file as it is known without asking anybody: its version, or what a fresh listing promises;
+  // nullopt also where these contradict each other.
   std::optional<Found> KnownFile(const std::optional<ListedEntry>& entry, bool fresh,
                                  const Url& url) {
     Found found;
     if (entry && fresh) found.promise = PromiseOf(*entry, url);
+    if (Contradicts(engine, url, {}, found.promise)) return std::nullopt;
     auto opened = engine.OpenCached(url);
     if (opened && *opened) found.object = std::move(**opened);
     if (!found.object && !found.promise) return std::nullopt;
@@ -204,9 +193,16 @@ class HttpNamespace::LookupOp : public std::enable_shared_from_this<LookupOp> {
   }
 
   void Open() {
-    state_->engine.Open(
-        url_, state_->OpenOptionsUntil(deadline_),
-        [self = shared_from_this()](Opened opened) { self->OnOpened(std::move(opened)); });
+    core::OpenOptions options = state_->OpenOptionsUntil(deadline_);
+    options.revalidate = Contradicts(state_->engine, url_, {}, Promised());
+    state_->engine.Open(url_, std::move(options), [self = shared_from_this()](Opened opened) {
+      self->OnOpened(std::move(opened));
+    });
+  }
+
+  std::optional<Promise> Promised() const {
+    if (!resolved_.entry || !resolved_.fresh) return std::nullopt;
+    return state_->PromiseOf(*resolved_.entry, url_);
   }
 
   void OnOpened(Opened opened) {
@@ -243,9 +239,7 @@ class HttpNamespace::LookupOp : public std::enable_shared_from_this<LookupOp> {
 
   void FinishAsFile(std::shared_ptr<Object> object) {
     Found found;
-    if (resolved_.entry && resolved_.fresh) {
-      found.promise = state_->PromiseOf(*resolved_.entry, url_);
-    }
+    found.promise = Promised();
     found.object = std::move(object);
     state_->CompleteFile(found, resolved_.entry, url_);
     Finish(std::move(found));

@@ -43,7 +43,8 @@ class Prober::Run : public std::enable_shared_from_this<Run> {
       if (pumping_) return;
       pumping_ = true;
     }
-    while (auto target = TakeNext()) {
+    size_t looks = kLooksAtOnce;
+    while (auto target = TakeNext(looks)) {
       if (state_->engine.OpenCached(target->url, target->digest)) {
         Done(true);
         continue;
@@ -60,12 +61,18 @@ class Prober::Run : public std::enable_shared_from_this<Run> {
   }
 
  private:
-  // nullopt, and no longer pumping, when enough are under way or there is nothing left.
-  std::optional<ProbeTarget> TakeNext() {
+  // nullopt, and no longer pumping, when enough are under way, there is nothing left, or the last
+  // of `looks` is done: then another task goes on.
+  std::optional<ProbeTarget> TakeNext(size_t& looks) {
     core::MutexLock lock(mu_);
     const bool over =
         state_->stopped.load(std::memory_order_relaxed) || failures_in_row_ >= kFailuresInRow;
     while (!over && active_ < kProbesAtOnce && next_ < count_ && taken_ < kProbesPerRun) {
+      if (looks == 0) {
+        state_->engine.scheduler().Post([self = shared_from_this()] { self->Pump(); });
+        break;
+      }
+      --looks;
       auto target = target_of_(next_++);
       if (!target) continue;
       ++taken_;

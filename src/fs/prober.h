@@ -20,6 +20,8 @@ struct ProbeTarget {
 
 class Prober {
  public:
+  static constexpr size_t kLooksAtOnce = 4096;  // entries, until other tasks have a turn
+
   // Of entry `index`, below `count`; nullopt: nothing to ask for it. Called once for each, in
   // order, until enough have been opened.
   using TargetOf = std::function<std::optional<ProbeTarget>(size_t index)>;
@@ -30,7 +32,7 @@ class Prober {
 
   // Whether a run would be taken now: some are under way at most.
   bool HasRoom() const;
-  // Returns at once.
+  // Returns at once: what is left after some entries is for the engine's scheduler.
   void Start(size_t count, TargetOf target_of);
   // Nothing more is opened. Twice is fine.
   void Stop();

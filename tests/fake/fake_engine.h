@@ -101,6 +101,11 @@ class FakeEngine final : public Engine {
 
   FakeEngine(HttpClient& http, Scheduler& scheduler) : http_(http), scheduler_(scheduler) {}
 
+  // What the next open that revalidates finds.
+  void OnRevalidate(const std::string& url, File file) {
+    MutexLock lock(mu_);
+    revalidated_.insert_or_assign(url, std::move(file));
+  }
   void AddFile(const std::string& url, File file) {
     Object::Facts facts;
     facts.url = ParseUrl(url).value();
@@ -158,9 +163,19 @@ class FakeEngine final : public Engine {
 
   void Open(const Url& url, OpenOptions options, OpenDone done) override {
     const std::string key = url.ToString();
+    std::optional<File> newer;
     {
       MutexLock lock(mu_);
       ++opens_[key];
+      const auto found = revalidated_.find(key);
+      if (options.revalidate && found != revalidated_.end()) {
+        newer = std::move(found->second);
+        revalidated_.erase(found);
+      }
+    }
+    if (newer) AddFile(key, std::move(*newer));
+    {
+      MutexLock lock(mu_);
       last_options_ = std::move(options);
       if (held_) {
         waiting_.emplace_back(key, std::move(done));
@@ -214,6 +229,7 @@ class FakeEngine final : public Engine {
   std::map<std::string, Outcome> outcomes_ GUARDED_BY(mu_);
   Code others_ GUARDED_BY(mu_) = Code::kNotFound;
   std::map<std::string, size_t> opens_ GUARDED_BY(mu_);
+  std::map<std::string, File> revalidated_ GUARDED_BY(mu_);
   OpenOptions last_options_ GUARDED_BY(mu_);
   std::vector<std::pair<std::string, OpenDone>> waiting_ GUARDED_BY(mu_);
   bool held_ GUARDED_BY(mu_) = false;

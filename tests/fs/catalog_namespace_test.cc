@@ -141,6 +141,30 @@ TEST_F(CatalogNamespaceTest, WhatTheEngineKnowsIsShownWithItsVersion) {
   EXPECT_EQ(engine_.opens(), 0U);
 }
 
+// The engine may know an older one, the file may have changed before the line: the origin decides.
+TEST_F(CatalogNamespaceTest, WhatTheEngineKnowsAndTheCatalogueStatesMayDiffer) {
+  engine_.AddFile("http://h/sized?t=secret", {.size = 10, .cached = true});
+  Write("vm/sized.img\thttp://h/sized?t=secret\t11\n");
+  ASSERT_TRUE(names_->Reload());
+  ListedEntry entry;
+  entry.name = "sized.img";
+  EXPECT_FALSE(names_->Known({"vm/"}, entry));
+  engine_.OnRevalidate("http://h/sized?t=secret", {.size = 11, .cached = true});
+  for (const auto& found : {Lookup("sized.img"), Open("sized.img"), Lookup("sized.img")}) {
+    EXPECT_EQ(found->object->size(), 11U);
+    EXPECT_EQ(found->promise->size, 11U) << "the line was right";
+  }
+  // And here the engine was right.
+  Write("vm/sized.img\thttp://h/sized?t=secret\t12\n");
+  ASSERT_TRUE(names_->Reload());
+  const auto opened = Open("sized.img");
+  EXPECT_EQ(opened->object->size(), 11U);
+  EXPECT_FALSE(opened->promise);
+  const size_t opens = engine_.opens();
+  EXPECT_EQ(Lookup("sized.img")->object->size(), 11U);
+  EXPECT_EQ(engine_.opens(), opens) << "asked once";
+}
+
 TEST_F(CatalogNamespaceTest, OnlySizesThatAreMissingAreProbedAhead) {
   names_->ProbeAhead({"vm/"});
   EXPECT_EQ(engine_.opens(), 1U);
