@@ -73,7 +73,6 @@ struct FuseSession::Impl {
   FuseContext context;
   std::unique_ptr<fuse_session, SessionCloser> session;
   std::thread loop;
-  bool mounted_by_libfuse = false;
   bool stuck = false;  // somebody is still inside: never freed
 
   core::Mutex mu;  // leaf
@@ -112,8 +111,7 @@ core::Result<std::unique_ptr<FuseSession>> FuseSession::Create(Options options, 
                                                                core::Scheduler& scheduler) {
   PrepareProcess();
   auto impl = std::make_unique<Impl>(fs, scheduler, options);
-  std::string mount_options = "max_read=" + std::to_string(kMaxReadBytes);
-  if (!options.mount_options.empty()) mount_options += "," + options.mount_options;
+  const std::string mount_options = "max_read=" + std::to_string(kMaxReadBytes);
   std::array<const char*, 3> argv = {"dartfs", "-o", mount_options.c_str()};
   fuse_args args = FUSE_ARGS_INIT(static_cast<int>(argv.size()), const_cast<char**>(argv.data()));
   const fuse_lowlevel_ops ops = FuseOperations();
@@ -122,19 +120,12 @@ core::Result<std::unique_ptr<FuseSession>> FuseSession::Create(Options options, 
   if (!impl->session) {
     return core::MakeError(core::Code::kInternal, "libfuse refuses the options " + mount_options);
   }
-  impl->mounted_by_libfuse = !options.device.valid();
-  const std::string target = impl->mounted_by_libfuse
-                                 ? options.mountpoint
-                                 : "/dev/fd/" + std::to_string(options.device.get());
+  const std::string target = "/dev/fd/" + std::to_string(options.device.get());
   if (fuse_session_mount(impl->session.get(), target.c_str()) != 0) {
-    return core::MakeError(
-        core::Code::kIo,
-        "fusermount3 could not mount; its message above says why (it comes with the package fuse3; "
-        "for allow_other, /etc/fuse.conf must have user_allow_other)");
+    return core::MakeError(core::Code::kInternal, "libfuse does not take the device");
   }
   static_cast<void>(options.device.Release());  // the session closes it
   if (!InstallFuseIo(impl->session.get())) {
-    if (impl->mounted_by_libfuse) fuse_session_unmount(impl->session.get());
     return core::MakeError(core::Code::kInternal, "libfuse does not take the device over");
   }
   impl->loop = core::StartThread(
@@ -214,7 +205,6 @@ void FuseSession::Stop() {
     impl_->stuck = true;
     return;
   }
-  if (impl_->mounted_by_libfuse) fuse_session_unmount(impl_->session.get());
   impl_->session.reset();
 }
 

@@ -16,11 +16,7 @@ namespace dartfs::fs {
 class FuseSession {
  public:
   struct Options {
-    // An open /dev/fuse, already mounted. Without one libfuse mounts `mountpoint` itself, through
-    // fusermount3, with `mount_options` (comma-separated, escaped).
-    core::UniqueFd device;
-    std::string mountpoint;
-    std::string mount_options;
+    core::UniqueFd device;  // an open /dev/fuse, already mounted
     unsigned threads = 8;
     unsigned max_background = 64;
     bool passthrough = true;  // agree on it by INIT, where the kernel offers it
@@ -47,8 +43,7 @@ class FuseSession {
   // Blocks.
   void AnswerWaiting(core::Duration grace);
 
-  // Ends the loop and joins it, answers everything that waits, undoes libfuse's own mount. Twice is
-  // fine.
+  // Ends the loop and joins it, answers everything that waits. Twice is fine.
   void Stop();
 
   const OpCounts& counts() const;

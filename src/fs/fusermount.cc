@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -26,9 +27,10 @@ using core::EscapeForeign;
 using core::MakeError;
 using core::Result;
 using core::Status;
+using core::TimePoint;
 using core::UniqueFd;
 
-constexpr int kLimitMs = 10'000;
+constexpr core::Duration kKillLimit = std::chrono::seconds(1);  // for a killed helper to be gone
 constexpr std::string_view kVariable = "_FUSE_COMMFD=";  // where the helper sends the descriptor
 
 std::vector<char*> Pointers(std::vector<std::string>& words) {
@@ -66,19 +68,44 @@ int Spawn(std::vector<std::string> words, int socket, pid_t& pid) {
   return failure;
 }
 
-// Its exit code, or -1 after a signal; a helper that hangs is killed.
-int WaitForExit(pid_t pid) {
+int MillisUntil(TimePoint deadline) {
+  const auto left = deadline - core::RealClock().Now();
+  return static_cast<int>(std::max<int64_t>(0, core::ToMillis(left)));
+}
+
+// False when it has not ended by then. Without pidfd_open (before Linux 5.3) it looks every moment.
+bool EndsBefore(TimePoint deadline, pid_t pid, int pidfd, int& status) {
+  constexpr int kStepMs = 10;
+  pollfd polled{pidfd, POLLIN, 0};
+  while (true) {
+    const pid_t ended = waitpid(pid, &status, WNOHANG);
+    if (ended == pid) return true;
+    if (ended < 0 && errno != EINTR) return status = -1, true;  // there is no such child
+    const int left_ms = MillisUntil(deadline);
+    if (left_ms == 0) return false;
+    if (pidfd >= 0) {
+      poll(&polled, 1, left_ms);
+    } else {
+      poll(nullptr, 0, std::min(left_ms, kStepMs));
+    }
+  }
+}
+
+// Its exit code, or -1 after a signal; a helper that hangs is killed at the deadline. One that
+// can't be killed, as it hangs in the kernel, is left alone.
+int WaitForExit(pid_t pid, TimePoint deadline) {
   const UniqueFd process(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-  pollfd polled{process.get(), POLLIN, 0};
-  if (process.valid() && poll(&polled, 1, kLimitMs) == 0) kill(pid, SIGKILL);
   int status = 0;
-  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  if (!EndsBefore(deadline, pid, process.get(), status)) {
+    kill(pid, SIGKILL);
+    const TimePoint later = core::RealClock().Now() + kKillLimit;
+    if (!EndsBefore(later, pid, process.get(), status)) return -1;
   }
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-// The one descriptor that comes over the socket; invalid at its end.
-UniqueFd ReceiveDescriptor(int socket) {
+// The one descriptor that comes over the socket; invalid at its end, and after the deadline.
+UniqueFd ReceiveDescriptor(int socket, TimePoint deadline) {
   char byte = 0;
   iovec data{&byte, 1};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
@@ -87,12 +114,17 @@ UniqueFd ReceiveDescriptor(int socket) {
   message.msg_iovlen = 1;
   message.msg_control = control.data();
   message.msg_controllen = control.size();
+  pollfd polled{socket, POLLIN, 0};
   ssize_t got = 0;
   do {
-    got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
-  } while (got < 0 && errno == EINTR);
+    if (poll(&polled, 1, MillisUntil(deadline)) == 0) return UniqueFd();
+    got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+  } while (got < 0 && (errno == EINTR || errno == EAGAIN));
   const cmsghdr* const header = got > 0 ? CMSG_FIRSTHDR(&message) : nullptr;
-  if (header == nullptr || header->cmsg_type != SCM_RIGHTS) return UniqueFd();
+  if (header == nullptr || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS ||
+      header->cmsg_len != CMSG_LEN(sizeof(int))) {
+    return UniqueFd();
+  }
   int fd = -1;
   std::memcpy(&fd, CMSG_DATA(header), sizeof fd);
   return UniqueFd(fd);
@@ -100,7 +132,9 @@ UniqueFd ReceiveDescriptor(int socket) {
 
 }  // namespace
 
-Result<UniqueFd> MountByFusermount(const std::string& mountpoint, const std::string& options) {
+Result<UniqueFd> MountByFusermount(const std::string& mountpoint, const std::string& options,
+                                   core::Duration limit) {
+  const TimePoint deadline = core::RealClock().Now() + limit;
   std::array<int, 2> ends{};
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
     return ErrnoError(errno, "socketpair");
@@ -114,10 +148,8 @@ Result<UniqueFd> MountByFusermount(const std::string& mountpoint, const std::str
   if (failure != 0) {
     return ErrnoError(failure, "fusermount3 (it comes with the package fuse3)");
   }
-  const timeval limit{kLimitMs / 1000, 0};
-  setsockopt(ours.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-  UniqueFd device = ReceiveDescriptor(ours.get());
-  const int code = WaitForExit(pid);
+  UniqueFd device = ReceiveDescriptor(ours.get(), deadline);
+  const int code = WaitForExit(pid, deadline);
   if (device.valid() && code == 0) return device;
   return MakeError(Code::kIo,
                    "fusermount3 could not mount on " + EscapeForeign(mountpoint) +
@@ -125,7 +157,8 @@ Result<UniqueFd> MountByFusermount(const std::string& mountpoint, const std::str
                        "user_allow_other)");
 }
 
-Status UnmountByFusermount(const std::string& mountpoint, bool lazy) {
+Status UnmountByFusermount(const std::string& mountpoint, bool lazy, core::Duration limit) {
+  const TimePoint deadline = core::RealClock().Now() + limit;
   std::vector<std::string> words = {"fusermount3", "-u", "-q"};
   if (lazy) words.emplace_back("-z");
   words.insert(words.end(), {"--", mountpoint});
@@ -133,7 +166,7 @@ Status UnmountByFusermount(const std::string& mountpoint, bool lazy) {
   if (const int failure = Spawn(std::move(words), -1, pid); failure != 0) {
     return ErrnoError(failure, "fusermount3 (it comes with the package fuse3)");
   }
-  if (WaitForExit(pid) == 0) return {};
+  if (WaitForExit(pid, deadline) == 0) return {};
   return MakeError(Code::kBusy, EscapeForeign(mountpoint) + " is in use");
 }
 
