@@ -1,10 +1,12 @@
-// Awaited: one answer that comes by a completion, for a thread that may wait for it (a job's).
+// For a thread that may wait (a job's): Awaited, one answer that comes by a completion; and
+// RetryWhileBusy.
 #pragma once
 
 #include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "core/base/mutex.h"
@@ -42,5 +44,18 @@ class Awaited {
   };
   const std::shared_ptr<State> state_ = std::make_shared<State>();
 };
+
+// What `call` says once it does not say kBusy any more; kBusy after `tries`, or once `cancelled`
+// says so. Blocks.
+template <typename Call>
+auto RetryWhileBusy(const Call& call, int tries, std::chrono::milliseconds pause,
+                    const std::function<bool()>& cancelled) {
+  auto result = call();
+  while (!result && result.error().code == core::Code::kBusy && --tries > 0 && !cancelled()) {
+    std::this_thread::sleep_for(pause);
+    result = call();
+  }
+  return result;
+}
 
 }  // namespace dartfs::app

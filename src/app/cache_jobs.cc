@@ -3,9 +3,9 @@
 #include <array>
 #include <chrono>
 #include <nlohmann/json.hpp>
-#include <thread>
 #include <utility>
 
+#include "app/awaited.h"
 #include "app/json_fields.h"
 #include "app/option_table.h"
 #include "app/warm_window.h"
@@ -149,13 +149,12 @@ void CacheJobs::Warm(Job& job, const Targets& targets) {
 
 void CacheJobs::Verify(Job& job, const Targets& targets) {
   constexpr auto kPause = std::chrono::milliseconds(50);
+  constexpr int kTries = 100;  // then it is a failure of this object, and the others follow
   Walk(job, targets, [&](const ObjectPtr& object, const core::Requester& requester) {
-    auto report = engine_.store().Verify(object->stored(), [&job] { return !job.cancelled(); });
-    // Another one is being checked, by a job or ahead of passthrough.
-    while (!report && report.error().code == Code::kBusy && !job.cancelled()) {
-      std::this_thread::sleep_for(kPause);
-      report = engine_.store().Verify(object->stored(), [&job] { return !job.cancelled(); });
-    }
+    const auto verify = [&] {
+      return engine_.store().Verify(object->stored(), [&job] { return !job.cancelled(); });
+    };
+    const auto report = RetryWhileBusy(verify, kTries, kPause, [&job] { return job.cancelled(); });
     if (!report) return job.Fail(ShownObject(requester), report.error());
     job.Update([&](JobProgress& progress) {
       ++progress.objects_done;
