@@ -17,6 +17,7 @@
 
 #include "app/attach_request.h"
 #include "app/control_client.h"
+#include "app/control_server.h"
 #include "app/json_fields.h"
 #include "core/base/log.h"
 #include "core/base/text.h"
@@ -37,8 +38,8 @@ using nlohmann::json;
 // Below the starter's own limit (StartReport::kDeadline), whose message would not fit.
 constexpr core::Duration kNodeLimit = std::chrono::seconds(100);
 constexpr core::Duration kAnswerLimit = std::chrono::seconds(15);
-constexpr core::Duration kServeLimit = std::chrono::seconds(60);  // the node waits for the kernel
 constexpr int kPauseMs = 20;
+constexpr int kLookMs = 10'000;  // at a mount, where the kernel does not tell of its end
 
 std::string LockHolder(const std::string& cache_dir) {
   std::ifstream file(cache_dir + "/lock");
@@ -102,7 +103,9 @@ UniqueFd ProcessOf(const json& answer) {
   return UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, static_cast<pid_t>(*pid), 0)));
 }
 
-// Whether a node answers for the mount; it may have ended in between.
+// Whether a node answers for the mount; it may have ended in between. A node that hangs holds this
+// up: nothing here can end a statfs but the end of the mount, which whoever started this process
+// brings about (StartReport).
 Status CheckServed(const std::string& mountpoint, dev_t device) {
   struct statfs facts {};
   if (statfs(mountpoint.c_str(), &facts) == 0) return {};
@@ -114,7 +117,7 @@ Result<Joined> MountAsRoot(const fs::FuseMountOptions& mount, AttachRequest requ
                            const Asker& asker, const OnMounted& on_mounted) {
   TRY_ASSIGN(fs::DetachedMount made, fs::MakeDetachedMount(mount));
   request.device = made.number;
-  TRY_ASSIGN(const json answer, asker.Ask("attach", request, made.device.get(), kServeLimit));
+  TRY_ASSIGN(const json answer, asker.Ask("attach", request, made.device.get(), kLongestAnswer));
   made.device.Reset();  // the node's alone: with it the mount lives and dies
   TRY(fs::PlaceMount(made, mount.mountpoint));
   if (on_mounted) on_mounted(mount.mountpoint, made.number);
@@ -128,7 +131,7 @@ Result<Joined> MountAsUser(const fs::FuseMountOptions& mount, AttachRequest requ
              fs::MountByFusermount(mount.mountpoint, fs::FusermountOptions(mount)));
   request.device = fs::DeviceAt(mount.mountpoint);
   if (on_mounted) on_mounted(mount.mountpoint, request.device);
-  const auto answer = asker.Ask("attach", request, device.get(), kServeLimit);
+  const auto answer = asker.Ask("attach", request, device.get(), kLongestAnswer);
   device.Reset();
   if (!answer) {
     static_cast<void>(fs::AbortFuse(mount.mountpoint, request.device));
@@ -199,7 +202,7 @@ Status StayJoined(const Joined& joined, Signals& signals) {
   while (fs::DeviceAt(joined.mountpoint) == joined.device) {
     std::array<pollfd, 3> polled = {
         {{signals.fd(), POLLIN, 0}, {table.get(), POLLPRI, 0}, {joined.node.get(), POLLIN, 0}}};
-    poll(polled.data(), polled.size(), -1);
+    poll(polled.data(), polled.size(), kLookMs);
     const int signal = polled[0].revents != 0 ? signals.Next().value_or(0) : 0;
     if (signal == SIGTERM || signal == SIGINT) {
       const Status unmounted = fs::UnmountFuse(joined.mountpoint, joined.device);

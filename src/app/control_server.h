@@ -33,13 +33,17 @@ struct ControlRequest {
 // takes time answers later.
 using ControlHandler = std::function<void(ControlRequest request, ControlAnswer answer)>;
 
+// How long a client waits for its answer at most. The server waits longer, so that a client that
+// is hung up on knows the node to be ending.
+inline constexpr core::Duration kLongestAnswer = std::chrono::seconds(60);
+
 struct ControlServerOptions {
   std::string path = {};
   uid_t allowed_uid = 0;  // besides root
   size_t max_request_bytes = 64 * 1024;
   size_t max_clients = 32;                                    // a further one is closed at once
   core::Duration client_deadline = std::chrono::seconds(10);  // to ask; and again to read
-  core::Duration answer_deadline = std::chrono::seconds(45);  // to be answered
+  core::Duration answer_deadline = kLongestAnswer + std::chrono::seconds(15);
 };
 
 class ControlServer {

@@ -72,6 +72,11 @@ void AddCache(std::string& out, const json& cache) {
   Line(out, "",
        fmt::format("evicted {} blocks, disk I/O by {}", Number(cache, "evicted_blocks"),
                    Text(cache, "disk_io")));
+  if (Number(cache, "lent_bytes") + Number(cache, "pinned_bytes") > 0) {
+    Line(out, "",
+         fmt::format("not to be evicted: {} that the kernel reads by itself, {} pinned",
+                     Size(cache, "lent_bytes"), Size(cache, "pinned_bytes")));
+  }
   const int64_t corrupt = Number(cache, "corrupt_granules") + Number(cache, "corrupt_records");
   if (corrupt + Number(cache, "write_errors") > 0) {
     Line(out, "",

@@ -48,6 +48,11 @@ std::string Answer(const ControlDispatch& dispatch, const std::string& line) {
   return *answered;
 }
 
+// A client that is hung up on takes the node to be ending, and asks anew.
+TEST(ControlServer, WaitsLongerForAnAnswerThanItsClients) {
+  EXPECT_GT(ControlServerOptions().answer_deadline, kLongestAnswer);
+}
+
 TEST(ControlDispatch, Answers) {
   const ControlDispatch dispatch = EchoDispatch();
   const json good = json::parse(Answer(dispatch, R"({"verb":"echo","path":"/x"})"));
