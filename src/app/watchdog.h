@@ -1,6 +1,6 @@
 // Watchdog: tells the service manager that this process works, as often as it wants to hear, and
 // only while that is so: the main loop comes round, and the engine's scheduler does what it is
-// given. Main thread only; the scheduler outlives nothing of it.
+// given. Main thread only; the scheduler outlives it.
 #pragma once
 
 #include <atomic>

@@ -19,6 +19,8 @@ struct IdleTrim::State : std::enable_shared_from_this<State> {
       if (now != seen) return self->Wait(now);
       self->noted.fetch_sub(now, std::memory_order_relaxed);
       self->waiting.store(false, std::memory_order_relaxed);
+      // Not quite what a task may do: milliseconds, and allocations of other threads wait for it.
+      // No thread is kept for what happens once after a walk of ten thousand names.
       self->trim();
     });
   }
