@@ -87,6 +87,24 @@ class Catalogues(Case):
         self.assertEqual(len(told), 3, told)
         self.assertIn("images.tsv:1: ", told[0])
 
+    def test_another_version_of_the_stated_size(self):
+        url = self.add("a", b"first")
+        self.write(("a", url, 5))
+        node = self.mount(ttl="0")
+        self.assertEqual(read(node.path("a")), b"first")
+        for data in (b"secnd", b"third"):
+            self.add("a.new", data)
+            os.rename(os.path.join(self.temp, "tree", "a.new"),
+                      os.path.join(self.temp, "tree", "a"))
+            wait_until(lambda: self.opens_as(node.path("a"), data), 20, "the new version")
+
+    def opens_as(self, path, data):
+        try:
+            return read(path) == data
+        except OSError as error:
+            self.assertEqual(error.errno, errno.ESTALE)
+            return False
+
     def test_a_digest_refuses_other_bytes(self):
         data = os.urandom(2 * MIB)
         url = self.add("a", data)
