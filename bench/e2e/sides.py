@@ -199,7 +199,8 @@ class Warm(Side):
     def random(self, series, path):
         command = ["fio", "--name=r", f"--filename={path}", "--rw=randread", "--bs=4k",
 
-                   "--readonly", "--ioengine=psync", "--runtime=2", "--time_based", "--output-format=json",
+                   "--readonly", "--ioengine=psync", "--runtime=2", "--time_based",
+                   "--output-format=json",
                    f"--size={self.size}", "--invalidate=0", "--allow_file_create=0"]
         done = subprocess.run(command, check=True, stdout=subprocess.PIPE)
         job = json.loads(done.stdout)["jobs"][0]

@@ -1,4 +1,4 @@
-"""A cache directory whose index names a million blocks: how soon its node is ready. See start.sh."""
+"""How soon a node is ready whose cache index names a million blocks; see start.sh."""
 
 import argparse
 import os
