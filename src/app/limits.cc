@@ -1,5 +1,6 @@
 #include "app/limits.h"
 
+#include <malloc.h>
 #include <sys/resource.h>
 
 #include <cerrno>
@@ -10,8 +11,17 @@ namespace dartfs::app {
 namespace {
 
 constexpr rlim_t kFewOpenFiles = 4096;
+// glibc raises its own threshold to the size of what is freed, so that blocks' and reads' buffers
+// would come to lie in arenas, which give nothing back. Below: libcurl's receive buffers.
+constexpr int kOwnMappingBytes = 768 << 10;
+constexpr int kTrimBytes = 8 << 20;
 
 }  // namespace
+
+void KeepHeapSmall() {
+  mallopt(M_MMAP_THRESHOLD, kOwnMappingBytes);
+  mallopt(M_TRIM_THRESHOLD, kTrimBytes);
+}
 
 void RaiseOpenFilesLimit() {
   rlimit limit{};

@@ -8,4 +8,8 @@ namespace dartfs::app {
 // to. Before threads start.
 void RaiseOpenFilesLimit();
 
+// Large buffers go back to the system when they are freed, whatever was freed before. Before
+// threads start.
+void KeepHeapSmall();
+
 }  // namespace dartfs::app

@@ -23,7 +23,7 @@ constexpr core::Duration kVersionTtl = std::chrono::hours(24);
 // Reads of one handle that had to wait, until its object is looked at again for filling.
 constexpr uint32_t kReadsPerLook = 32;
 // Even where the engine's time is up, so that one open does not ask twice.
-constexpr core::Duration kShortestTtl = std::chrono::seconds(1);
+constexpr core::Duration kShortestTtl = std::chrono::milliseconds(100);
 
 core::Error UnknownNode() { return MakeError(Code::kStale, "the node is not known (any more)"); }
 core::Error UnknownHandle() { return MakeError(Code::kInternal, "no such open file"); }

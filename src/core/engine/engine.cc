@@ -17,6 +17,8 @@ namespace {
 constexpr size_t kMaxReportedFlights = 256;
 constexpr size_t kBlockingThreads = 2;
 constexpr size_t kMostLendings = 64;
+// Of reads from the disk under way: more at once make no disk faster.
+constexpr uint64_t kReadBufferBytes = uint64_t{24} << 20;
 
 class EngineImpl final : public Engine, private FlightEvents {
  public:
@@ -29,13 +31,14 @@ class EngineImpl final : public Engine, private FlightEvents {
         blocking_(MakeThreadScheduler("open", kBlockingThreads, scheduler.clock())),
         lender_(MakeThreadScheduler("lend", 1, scheduler.clock())),
         memory_(options_.inflight_bytes, options_.grid.block_size, scheduler),
-        unstored_(options_.inflight_bytes / 4),
+        unstored_(options_.inflight_bytes / 4, store, scheduler),
         digests_(options_.inflight_bytes / 8),
         held_(options_.inflight_bytes / 2, scheduler),
+        read_buffers_(kReadBufferBytes, scheduler),
         origin_(options_, http, counters_),
         spool_(options_, http, counters_, scheduler),
-        env_{options_, store,     scheduler, *blocking_, random,   memory_,
-             *this,    counters_, unstored_, registry_,  digests_, held_},
+        env_{options_,  store,     scheduler, *blocking_, random, memory_,      *this,
+             counters_, unstored_, registry_, digests_,   held_,  read_buffers_},
         resolver_(env_, http),
         filler_(env_),
         verifies_(store) {}
@@ -126,6 +129,7 @@ class EngineImpl final : public Engine, private FlightEvents {
   FlightRegistry registry_;
   DigestWorker digests_;
   HeldBlocks held_;
+  ReadBuffers read_buffers_;
   OriginSource origin_;
   SpoolSource spool_;
   FlightEnv env_;

@@ -44,18 +44,21 @@ class FlightEvents {
   virtual BlockSource& SourceFor(const Object& object) = 0;
 };
 
-// Blocks that are complete but not stored (bypass) stay for a while, so that small reads of a block
-// do not fetch it again and again. At most `limit_bytes`; the oldest goes first. Thread-safe.
+// Blocks that are complete but not stored stay while the store is in bypass, so that small reads of
+// a block do not fetch it again and again. At most `limit_bytes`; the oldest goes first. Soon after
+// the store keeps blocks again they go, so that the next read has them stored. Thread-safe.
 class UnstoredBlocks {
  public:
-  explicit UnstoredBlocks(uint64_t limit_bytes);
+  static constexpr Duration kLook = std::chrono::seconds(1);
+
+  UnstoredBlocks(uint64_t limit_bytes, Store& store, Scheduler& scheduler);
   ~UnstoredBlocks();
   void Add(std::shared_ptr<Flight> flight, uint64_t bytes);
   void Clear();
 
  private:
   struct State;
-  std::unique_ptr<State> state_;
+  const std::shared_ptr<State> state_;
 };
 
 // All flights that have started and not ended, for reports and for stopping. Thread-safe.
@@ -85,7 +88,7 @@ struct FlightEnv {
   FlightRegistry& registry;
   DigestWorker& digests;
   HeldBlocks& held;
-  ReadBuffers read_buffers = {};
+  ReadBuffers& read_buffers;
   std::atomic<uint64_t> read_ahead_bytes{0};  // of blocks that only read-ahead wants, in flight
   std::atomic<bool> stopped{false};
 };

@@ -70,16 +70,47 @@ void FlightTable::Remove(uint64_t block, const Flight* flight) {
   state_->flights.erase(it);
 }
 
-struct UnstoredBlocks::State {
-  explicit State(uint64_t limit_bytes) : limit(limit_bytes) {}
+struct UnstoredBlocks::State : std::enable_shared_from_this<UnstoredBlocks::State> {
+  using Blocks = std::deque<std::pair<std::shared_ptr<Flight>, uint64_t>>;
+
+  State(uint64_t limit_bytes, Store& s, Scheduler& sch)
+      : limit(limit_bytes), store(s), scheduler(sch) {}
+
+  void LookLater() REQUIRES(mu) {
+    if (std::exchange(look_posted, true)) return;
+    scheduler.After(kLook, [weak = weak_from_this()] {
+      if (const auto self = weak.lock()) self->Look();
+    });
+  }
+
+  void Look() {
+    const bool bypass = store.Stats().bypass;
+    Blocks released;
+    {
+      MutexLock lock(mu);
+      look_posted = false;
+      if (!bypass) released = TakeAll();
+      if (!blocks.empty()) LookLater();
+    }
+    for (const auto& entry : released) entry.first->ReleaseUnstored();
+  }
+
+  Blocks TakeAll() REQUIRES(mu) {
+    used = 0;
+    return std::exchange(blocks, {});
+  }
+
   const uint64_t limit;
-  Mutex mu;
+  Store& store;
+  Scheduler& scheduler;
+  Mutex mu;  // before the scheduler's
   uint64_t used GUARDED_BY(mu) = 0;
-  std::deque<std::pair<std::shared_ptr<Flight>, uint64_t>> blocks GUARDED_BY(mu);
+  Blocks blocks GUARDED_BY(mu);
+  bool look_posted GUARDED_BY(mu) = false;
 };
 
-UnstoredBlocks::UnstoredBlocks(uint64_t limit_bytes)
-    : state_(std::make_unique<State>(limit_bytes)) {}
+UnstoredBlocks::UnstoredBlocks(uint64_t limit_bytes, Store& store, Scheduler& scheduler)
+    : state_(std::make_shared<State>(limit_bytes, store, scheduler)) {}
 UnstoredBlocks::~UnstoredBlocks() = default;
 
 void UnstoredBlocks::Add(std::shared_ptr<Flight> flight, uint64_t bytes) {
@@ -93,16 +124,16 @@ void UnstoredBlocks::Add(std::shared_ptr<Flight> flight, uint64_t bytes) {
       state_->used -= state_->blocks.front().second;
       state_->blocks.pop_front();
     }
+    state_->LookLater();
   }
   for (const auto& gone : released) gone->ReleaseUnstored();
 }
 
 void UnstoredBlocks::Clear() {
-  std::deque<std::pair<std::shared_ptr<Flight>, uint64_t>> blocks;
+  State::Blocks blocks;
   {
     MutexLock lock(state_->mu);
-    blocks.swap(state_->blocks);
-    state_->used = 0;
+    blocks = state_->TakeAll();
   }
   for (const auto& entry : blocks) entry.first->ReleaseUnstored();
 }

@@ -1,13 +1,18 @@
-// ReadBuffers: memory for reads that could not be answered on the spot, used again and again:
-// pages that are touched for the first time cost more than the copy into them. Thread-safe; leaf.
+// ReadBuffers: memory for reads that could not be answered on the spot: limited, and used again and
+// again, as pages that are touched for the first time cost more than the copy into them.
+// Thread-safe; a leaf but for the scheduler's lock.
 #pragma once
 
 #include <cstddef>
-#include <utility>
-#include <vector>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
 
 #include "core/base/buffer.h"
 #include "core/base/mutex.h"
+#include "core/base/scheduler.h"
+#include "core/base/unique_function.h"
 
 namespace dartfs::core {
 
@@ -15,32 +20,24 @@ class ReadBuffers {
  public:
   static constexpr size_t kPooledBytes = size_t{1} << 20;  // what FUSE reads at most
   static constexpr size_t kLeastPooled = kPooledBytes / 8;
-  static constexpr size_t kMost = 8;
+  static constexpr size_t kMostPooled = 8;
 
-  // At least `size` bytes, of unspecified content.
-  AlignedBuffer Take(size_t size) {
-    if (!IsPooled(size)) return AlignedBuffer::Allocate(size);
-    {
-      MutexLock lock(mu_);
-      if (!free_.empty()) {
-        AlignedBuffer buffer = std::move(free_.back());
-        free_.pop_back();
-        return buffer;
-      }
-    }
-    return AlignedBuffer::Allocate(kPooledBytes);
-  }
-  // Of Take, when it is done with.
-  void Give(AlignedBuffer buffer) {
-    if (buffer.size() != kPooledBytes) return;
-    MutexLock lock(mu_);
-    if (free_.size() < kMost) free_.push_back(std::move(buffer));
-  }
+  ReadBuffers(uint64_t limit_bytes, Scheduler& scheduler);
+  ~ReadBuffers();  // who still waits is not called
+
+  // At least `size` bytes of unspecified content, whatever the limit.
+  AlignedBuffer Take(size_t size);
+  // The same within the limit; one is always granted while none is out.
+  std::optional<AlignedBuffer> TryTake(size_t size);
+  // Calls `granted` once, as a task of the scheduler, when there is room; first come, first served.
+  void Wait(size_t size, UniqueFunction<void(AlignedBuffer)> granted);
+  // A buffer of these, when it is done with. An empty one is fine.
+  void Give(AlignedBuffer buffer);
+  uint64_t used_bytes() const;
 
  private:
-  static bool IsPooled(size_t size) { return size >= kLeastPooled && size <= kPooledBytes; }
-  Mutex mu_;
-  std::vector<AlignedBuffer> free_ GUARDED_BY(mu_);
+  struct State;
+  const std::shared_ptr<State> state_;
 };
 
 }  // namespace dartfs::core

@@ -433,6 +433,7 @@ bool ReadOp::Step(bool* again) {
 // True: read on the spot.
 bool ReadOp::ReadFile(FileSlice slice) {
   const auto length = static_cast<size_t>(slice.length);
+  if (buffer_.empty() && !TakeBuffer(&slice)) return false;
   uint64_t at = 0;
   {
     MutexLock lock(mu_);
@@ -445,6 +446,23 @@ bool ReadOp::ReadFile(FileSlice slice) {
   store.Read(
       std::move(slice.pin), slice.offset, target,
       [self = shared_from_this(), at](const Status& status) { self->OnFileRead(at, status); });
+  return false;
+}
+
+// False: OnBuffer will go on with the slice.
+bool ReadOp::TakeBuffer(FileSlice* slice) {
+  ReadBuffers& buffers = reader_->env().read_buffers;
+  if (auto buffer = buffers.TryTake(size_)) {
+    buffer_ = std::move(*buffer);
+    return true;
+  }
+  buffers.Wait(size_, [weak = weak_from_this(), &buffers,
+                       waiting = std::move(*slice)](AlignedBuffer buffer) mutable {
+    const auto self = weak.lock();
+    if (self == nullptr) return buffers.Give(std::move(buffer));
+    self->buffer_ = std::move(buffer);
+    if (self->ReadFile(std::move(waiting))) self->Drive();
+  });
   return false;
 }
 

@@ -108,6 +108,7 @@ class ReadOp final : public std::enable_shared_from_this<ReadOp> {
   void Drive();
   bool Step(bool* again);  // false: finished, or an event will call Drive
   bool ReadFile(FileSlice slice);
+  bool TakeBuffer(FileSlice* slice);
   void OnFileRead(uint64_t at, const Status& status);
   std::span<std::byte> Target(uint64_t at, size_t length);
 
