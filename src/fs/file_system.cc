@@ -156,6 +156,9 @@ void FileSystem::Open(NodeId id, Reply<OpenedFile> reply) {
   const auto node = nodes_.Get(id);
   if (!node) return void(reply.Send(UnknownNode()));
   if (node->is_dir()) return void(reply.Send(MakeError(Code::kIsDirectory, "a directory")));
+  if (node->retired()) {
+    return void(reply.Send(MakeError(Code::kStale, "the name has another node now")));
+  }
   auto object = node->object();
   const bool over = object && (object->superseded() || object->refused());
   // A new lookup finds the version there is now, but for a promise, which only an open resolves.
@@ -190,10 +193,14 @@ void FileSystem::FinishOpen(const std::shared_ptr<Node>& node, std::shared_ptr<c
   const NodeId id = node->facts().id;
   modes_.Enter(id, object,
                [this, under_way = UnderWay(*this), node, object,
-                reply = std::move(reply)](std::optional<int32_t> backing_id) mutable {
+                reply = std::move(reply)](Result<std::optional<int32_t>> backing_id) mutable {
+                 if (!backing_id) {
+                   node->Retire();
+                   return void(reply.Send(backing_id.error()));
+                 }
                  OpenedFile opened;
                  opened.handle = MakeHandle(*node, std::move(object));
-                 opened.backing_id = backing_id;
+                 opened.backing_id = *backing_id;
                  const HandleId handle = opened.handle;
                  if (!reply.Send(opened)) Release(handle);
                });

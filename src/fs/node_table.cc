@@ -136,7 +136,7 @@ const std::shared_ptr<Node>* NodeTable::FindLocked(NodeId parent, std::string_vi
     const auto found = by_key_.find(Key{parent, name, tag});
     if (found == by_key_.end()) return nullptr;
     const auto& node = nodes_.at(found->second).node;
-    return node->HasRefusedBytes() ? nullptr : &node;
+    return node->retired() || node->HasRefusedBytes() ? nullptr : &node;
   };
   if (!init.promise) {
     return find(init.object ? VersionTag(*init.object) : kDirectoryMark + init.dir.key);

@@ -7,6 +7,7 @@
 // after a remount. Thread-safe; no I/O.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -53,6 +54,9 @@ class Node {
   core::TimePoint fresh_until() const EXCLUDES(mu_);
   // Files: what was read of it, and is perhaps cached by the kernel, was not what its digest names.
   bool HasRefusedBytes() const EXCLUDES(mu_);
+  // Files: no lookup finds the node any more; the next one makes another.
+  void Retire() { retired_.store(true, std::memory_order_release); }
+  bool retired() const { return retired_.load(std::memory_order_acquire); }
 
   // Directories: true for the second look at one of its names since the listing was shown (once a
   // listing, and only within half a minute of it): somebody walks over the entries.
@@ -70,6 +74,7 @@ class Node {
   bool Bind(const std::string& version_tag, uint64_t size) EXCLUDES(mu_);
 
   const Facts facts_;
+  std::atomic<bool> retired_{false};
   mutable core::Mutex mu_;             // leaf
   std::string bound_ GUARDED_BY(mu_);  // of a promise: the version, once it has one
   std::shared_ptr<core::Object> object_ GUARDED_BY(mu_);

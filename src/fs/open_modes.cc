@@ -53,15 +53,18 @@ void OpenModes::Enter(NodeId node, std::shared_ptr<core::Object> object, Decided
   const bool may_lend = engine_.MayLend(object);
   std::shared_ptr<BackingFiles> files;
   std::optional<int32_t> id;
+  bool broken = false;
   {
     core::MutexLock lock(mu_);
     State& state = states_[node];
-    ++state.opens;
-    if (state.deciding) {
+    broken = state.backing && state.backing->loan.broken();
+    if (!broken) ++state.opens;
+    if (broken) {
+      // Whoever has it open reads on what the kernel has.
+    } else if (state.deciding) {
       state.waiting.push_back(std::move(decided));
       return;
-    }
-    if (state.backing) {
+    } else if (state.backing) {
       id = state.backing->id;
       passthrough_opens_.fetch_add(1, std::memory_order_relaxed);
     } else if (state.opens == 1 && may_lend && files_ != nullptr &&
@@ -70,6 +73,9 @@ void OpenModes::Enter(NodeId node, std::shared_ptr<core::Object> object, Decided
       state.deciding = true;
       state.waiting.push_back(std::move(decided));
     }
+  }
+  if (broken) {
+    return decided(core::MakeError(core::Code::kStale, "its cache file has been found damaged"));
   }
   if (files == nullptr) return decided(id);
   Lending lending(*this, node, object, std::move(files));

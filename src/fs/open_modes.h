@@ -25,9 +25,10 @@ namespace dartfs::fs {
 
 class OpenModes {
  public:
-  // The kernel's number of the file to read, or nullopt: through the daemon. Called once, on the
-  // caller's stack or on a thread that may block.
-  using Decided = core::UniqueFunction<void(std::optional<int32_t> backing_id)>;
+  // The kernel's number of the file to read, or nullopt: through the daemon. kStale: the node is
+  // open on a file that has been found damaged since, and takes no further open. Called once, on
+  // the caller's stack or on a thread that may block.
+  using Decided = core::UniqueFunction<void(core::Result<std::optional<int32_t>> backing_id)>;
 
   // After the kernel has refused a file, the others are not tried for so long.
   static constexpr core::Duration kAfterRefusal = std::chrono::seconds(60);
@@ -40,8 +41,8 @@ class OpenModes {
   // unregistered any more (the session is ending, which does that).
   void SetBacking(std::shared_ptr<BackingFiles> files) EXCLUDES(mu_);
 
-  // Counts an open of the node, whose version `object` is. Leave follows once, not before
-  // `decided` has been called.
+  // Counts an open of the node, whose version `object` is. Unless that fails, Leave follows once,
+  // not before `decided` has been called.
   void Enter(NodeId node, std::shared_ptr<core::Object> object, Decided decided) EXCLUDES(mu_);
   void Leave(NodeId node) EXCLUDES(mu_);
 

@@ -16,6 +16,7 @@ namespace {
 
 using core::Code;
 using core::Result;
+using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 // The answer of one request, once there.
@@ -122,7 +123,10 @@ TEST_F(FileSystemTest, TimeToLiveIsWithinReason) {
   const struct {
     int64_t left_ms;
     core::Duration expected;
-  } cases[] = {{-5, seconds(1)}, {0, seconds(1)}, {59000, seconds(59)}, {3600000, seconds(60)}};
+  } cases[] = {{-5, milliseconds(100)},
+               {0, milliseconds(100)},
+               {59000, seconds(59)},
+               {3600000, seconds(60)}};
   for (const auto& test : cases) {
     engine_.ttl_left_ms = test.left_ms;
     EXPECT_EQ(Lookup("a").ttl, test.expected) << test.left_ms;

@@ -234,7 +234,8 @@ class MemoryEngine final : public core::Engine {
     lendings.Pass([this, object, done = std::move(done)](bool passed) mutable {
       if (!passed) return;
       if (!lends) return done(core::MakeError(core::Code::kBusy, "not lent"));
-      done(core::FileLoan(CopyOf(*object), [this] { --loans; }));
+      done(core::FileLoan(
+          CopyOf(*object), [this] { --loans; }, broken));
     });
   }
   core::Duration TtlLeft(const core::Url&) override {
@@ -257,10 +258,12 @@ class MemoryEngine final : public core::Engine {
     return seeds_.at(object);
   }
 
-  Gate reads;                         // of Read
-  Gate lendings;                      // of Lend
-  std::atomic<bool> lends{false};     // files may be lent
-  std::atomic<int> loans{0};          // that have not ended
+  Gate reads;                      // of Read
+  Gate lendings;                   // of Lend
+  std::atomic<bool> lends{false};  // files may be lent
+  std::atomic<int> loans{0};       // that have not ended
+  // Of all files lent: they have been found damaged.
+  const std::shared_ptr<std::atomic<bool>> broken = std::make_shared<std::atomic<bool>>(false);
   std::atomic<bool> in_memory{true};  // TryRead succeeds
   std::atomic<int64_t> ttl_left_ms{60000};
   std::atomic<int> readers{0};    // alive

@@ -130,6 +130,17 @@ TEST_F(PassthroughTest, ALentFileStaysSoForAllAndIsGivenBack) {
   EXPECT_GT(Requests("read"), 0u);
 }
 
+// A new open of a file found damaged is another node, which the daemon reads.
+TEST_F(PassthroughTest, ADamagedFileIsOpenedAnew) {
+  const core::UniqueFd first(open(Path("a").c_str(), O_RDONLY));
+  ASSERT_EQ(mount_->Stats().passthrough_opens, 1u);
+  *engine_.broken = true;
+  engine_.lends = false;
+  EXPECT_EQ(ReadAll(Path("a")), Pattern(1, 0, 3 * kMiB + 17));
+  EXPECT_GT(Requests("read"), 0u);
+  EXPECT_EQ(mount_->Stats().passthrough_opens, 1u);
+}
+
 TEST_F(PassthroughTest, TheEndOfTheMountGivesBackWhatIsOpen) {
   const core::UniqueFd fd(open(Path("a").c_str(), O_RDONLY));
   mount_.reset();

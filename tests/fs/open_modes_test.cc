@@ -33,6 +33,7 @@ class OpenModesTest : public ::testing::Test {
   // The backing number, 0: through the daemon, kOpen: not decided so far.
   using Answer = int32_t;
   static constexpr Answer kOpen = -1;
+  static constexpr Answer kRefused = -2;
 
   OpenModesTest() { modes_.SetBacking(backing_); }
   std::shared_ptr<core::Object> File(const std::string& name) {
@@ -40,8 +41,9 @@ class OpenModesTest : public ::testing::Test {
   }
   Answer Enter(NodeId node, const std::shared_ptr<core::Object>& object) {
     const size_t before = answers_.size();
-    modes_.Enter(node, object,
-                 [this](std::optional<int32_t> id) { answers_.push_back(id.value_or(0)); });
+    modes_.Enter(node, object, [this](core::Result<std::optional<int32_t>> id) {
+      answers_.push_back(id ? id->value_or(0) : kRefused);
+    });
     return answers_.size() == before ? kOpen : answers_.back();
   }
 
@@ -107,6 +109,19 @@ TEST_F(OpenModesTest, WhatTheStoreDoesNotLendGoesThroughTheDaemon) {
   engine_.lendings.Open();
   EXPECT_EQ(answers_, std::vector<Answer>{0});
   EXPECT_EQ(Enter(2, file), 0);
+}
+
+TEST_F(OpenModesTest, ADamagedFileTakesNoFurtherOpenUntilItsLastLeaves) {
+  engine_.lends = true;
+  const auto file = File("a");
+  EXPECT_EQ(Enter(2, file), 1);
+  *engine_.broken = true;
+  EXPECT_EQ(Enter(2, file), kRefused);
+  EXPECT_EQ(Enter(2, file), kRefused);
+  *engine_.broken = false;
+  modes_.Leave(2);  // only the first was counted
+  EXPECT_EQ(engine_.loans, 0);
+  EXPECT_EQ(Enter(2, file), 2);
 }
 
 TEST_F(OpenModesTest, ALendingThatTheEngineDropsIsDecidedToo) {
