@@ -55,6 +55,7 @@ Result<std::shared_ptr<ObjectFile>> OpenFiles::Current(const std::shared_ptr<Sto
     const StoreKey key = object->key();
     const uint64_t number = object->file_number();
     const auto path = layout_.ObjectPath(key);
+    if (for_write && !object->owns_file()) TRY(RemoveFile(path));
     auto file = for_write ? ObjectFile::Create(path, object->size()) : ObjectFile::Open(path);
     switch (StandingOf(*object, key, number)) {
       case Standing::kRetired:
@@ -65,6 +66,7 @@ Result<std::shared_ptr<ObjectFile>> OpenFiles::Current(const std::shared_ptr<Sto
         break;
     }
     if (!file) return file;
+    if (for_write) object->set_owns_file();
     if (Keep(object, *file, number)) return file;
   }
   return MakeError(Code::kBusy, "object " + object->key().ToHex() + " keeps moving");

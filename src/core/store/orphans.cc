@@ -73,6 +73,9 @@ void Orphans::VisitFile(const std::string& path, const std::string& hex) {
 void Orphans::FreePlaces(const std::string& path, const StoreKey& key,
                          const std::shared_ptr<StoredObject>& object) {
   constexpr uint64_t kSectorBytes = 512;
+  // Another file of that name: it goes as a whole, with the object's first write or with the
+  // object.
+  if (!object->owns_file()) return;
   struct stat st = {};
   if (::stat(path.c_str(), &st) != 0) return;
   const auto on_disk = static_cast<uint64_t>(st.st_blocks) * kSectorBytes;

@@ -49,6 +49,7 @@ uint64_t StoredObject::Load(uint32_t chunk, const ChunkRecord& record) {
   MutexLock lock(mu_);
   const uint64_t blocks = record.blocks & geometry_.LegalMask(size_, chunk);
   if (blocks == 0) return 0;
+  set_owns_file();
   Chunk& entry = FindOrAdd(chunk);
   entry.present = blocks;
   entry.recorded = blocks;

@@ -141,6 +141,10 @@ class StoredObject {
   std::shared_ptr<LentFile> ReplaceFile() EXCLUDES(mu_);
 
   std::shared_ptr<ObjectFile> file() EXCLUDES(mu_);
+  // Whether the file of its name, if there is one, is the object's: it was when the index was
+  // loaded, or has been made since. Any other may have been lent by a process that was killed.
+  bool owns_file() const { return owns_file_.load(std::memory_order_acquire); }
+  void set_owns_file() { owns_file_.store(true, std::memory_order_release); }
   // Which of the object's files is current; it changes with ReplaceFile.
   uint64_t file_number() const EXCLUDES(mu_);
   // False where it is no longer current.
@@ -178,6 +182,7 @@ class StoredObject {
   PlacementUsage& usage_;
   std::atomic<const ObjectFacts*> facts_ = nullptr;
   std::atomic<bool> object_recorded_ = false;
+  std::atomic<bool> owns_file_ = false;
 
   // Taken after a shard's of the table, before the LentFile's.
   mutable Mutex mu_;

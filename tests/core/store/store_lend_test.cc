@@ -1,4 +1,8 @@
 // Lent files: complete, checked, marked durably, and from then on never changed, only unlinked.
+#include <fcntl.h>
+
+#include <filesystem>
+
 #include "core/store/store_lend_fixture.h"
 
 namespace dartfs::core {
@@ -339,6 +343,22 @@ TEST_F(StoreLendTest, NothingIsWrittenToAFileThatWasLent) {
   }
   loans.clear();
   EXPECT_GT(lent_files, 10);
+}
+
+// As a killed process leaves it whose file was lent and whose records are gone: the kernel may
+// still read it.
+TEST_F(StoreLendTest, AFileThatTheIndexDoesNotKnowIsNeverWritten) {
+  Start();
+  const Held held = Object("a", 2 * kBlock);
+  std::filesystem::create_directories(std::filesystem::path(PathOf("a")).parent_path());
+  const std::string old(2 * kBlock, 'o');
+  const UniqueFd kernels(::open(PathOf("a").c_str(), O_RDWR | O_CREAT | O_TRUNC, 0600));
+  ASSERT_EQ(::write(kernels.get(), old.data(), old.size()), static_cast<ssize_t>(old.size()));
+  PutAll(held);
+  std::string now(old.size(), '\0');
+  ASSERT_EQ(::pread(kernels.get(), now.data(), now.size(), 0), static_cast<ssize_t>(now.size()));
+  EXPECT_TRUE(now == old);
+  EXPECT_EQ(CountHits(held), 2U);
 }
 
 }  // namespace
