@@ -11,8 +11,8 @@ namespace dartfs::app {
 namespace {
 
 constexpr rlim_t kFewOpenFiles = 4096;
-// glibc raises its own threshold to the size of what is freed, so that blocks' and reads' buffers
-// would come to lie in arenas, which give nothing back. Below: libcurl's receive buffers.
+// glibc raises its own threshold to the size of what is freed. libcurl's receive buffers, one a
+// transfer, stay below and are used again; what is larger goes back to the system.
 constexpr int kOwnMappingBytes = 768 << 10;
 constexpr int kTrimBytes = 8 << 20;
 

@@ -22,12 +22,6 @@ constexpr core::Duration kPlainInterval = std::chrono::seconds(5);
 
 volatile std::sig_atomic_t interrupted = 0;
 
-void HandleInterrupt() {
-  struct sigaction action {};
-  action.sa_handler = [](int) { interrupted = 1; };
-  sigaction(SIGINT, &action, nullptr);
-}
-
 // One job's progress on stderr.
 class Display {
  public:
@@ -59,8 +53,13 @@ class Display {
 
 }  // namespace
 
+void CatchInterrupt() {
+  struct sigaction action {};
+  action.sa_handler = [](int) { interrupted = 1; };
+  sigaction(SIGINT, &action, nullptr);
+}
+
 Result<json> WaitForJob(const Asker& asker, int64_t id, int& code) {
-  HandleInterrupt();
   Display display;
   while (true) {
     Result<json> job = asker.AskOrFail({{"verb", "job"}, {"job", id}}, code);

@@ -119,11 +119,13 @@ class Command {
   }
 
   int RunJob(const json& targets) {
+    const bool waits = arguments_.command != "warm" || arguments_.wait;
+    if (waits) CatchInterrupt();
     const Result<json> started =
         asker_.AskOrFail({{"verb", arguments_.command}, {"targets", targets}}, code_);
     if (!started) return code_;
     const int64_t id = app::NumberField(*started, "job").value_or(0);
-    if (arguments_.command == "warm" && !arguments_.wait) return Show(*started, RenderStarted);
+    if (!waits) return Show(*started, RenderStarted);
     const Result<json> job = WaitForJob(asker_, id, code_);
     if (!job) return code_;
     Show(*job, RenderJobEnd);

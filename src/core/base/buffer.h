@@ -40,6 +40,9 @@ class AlignedBuffer {
 
  private:
   struct Free {
+    Free() : mapped_bytes(0) {}
+    explicit Free(size_t mapped) : mapped_bytes(mapped) {}
+    size_t mapped_bytes;  // 0: the heap's
     void operator()(std::byte* p) const;
   };
   std::unique_ptr<std::byte, Free> data_;

@@ -18,7 +18,7 @@ constexpr size_t kMaxReportedFlights = 256;
 constexpr size_t kBlockingThreads = 2;
 constexpr size_t kMostLendings = 64;
 // Of reads from the disk under way: more at once make no disk faster.
-constexpr uint64_t kReadBufferBytes = uint64_t{24} << 20;
+constexpr uint64_t kReadBufferBytes = uint64_t{16} << 20;
 
 class EngineImpl final : public Engine, private FlightEvents {
  public:

@@ -85,14 +85,13 @@ class StoredObject {
   uint64_t ClaimAbsent(uint64_t chunk, uint64_t file_number) EXCLUDES(mu_);
 
   // The committer.
-  // Marks the block as held by the index and returns its checksums; null when it has changed.
+  // Marks it as held by the index and returns its checksums; null when it has changed.
   GranuleSums MarkRecorded(uint64_t block, uint64_t generation) EXCLUDES(mu_);
-  // What MarkRecorded marked is durable: the index has the checksums.
-  void ReleaseSums(uint64_t block, uint64_t generation) EXCLUDES(mu_);
+  void ReleaseSums(uint64_t block, uint64_t generation) EXCLUDES(mu_);  // that is durable now
   ChunkRecord Snapshot(uint64_t chunk) EXCLUDES(mu_);  // what the index should hold
   bool MarkDirty(uint64_t chunk) EXCLUDES(mu_);        // true once until the next Snapshot
   bool HasRecorded() EXCLUDES(mu_);
-  // Whether the index holds the object's own record.
+  // The index holds the object's own record.
   bool object_recorded() const { return object_recorded_.load(std::memory_order_relaxed); }
   void set_object_recorded(bool to) { object_recorded_.store(to, std::memory_order_relaxed); }
 
@@ -125,10 +124,8 @@ class StoredObject {
   bool IsVerified() const EXCLUDES(mu_);
   // Null where the file is not lent. While it is, nothing is written and no place freed.
   std::shared_ptr<LentFile> lent_file() const EXCLUDES(mu_);
-  // Whether the index holds the mark: no loan before that.
-  bool is_lent_durably() const EXCLUDES(mu_);
-  // False where it is not complete, recorded and verified; else it is lent from now on.
-  bool MarkLent(std::shared_ptr<LentFile> lent) EXCLUDES(mu_);
+  bool is_lent_durably() const EXCLUDES(mu_);  // the index holds the mark: no loan before that
+  bool MarkLent(std::shared_ptr<LentFile> lent) EXCLUDES(mu_);  // false: it may not be lent
   void LoadLent(std::shared_ptr<LentFile> lent) EXCLUDES(mu_);
   // The mark's commit has ended so. Without it the file is as it was; a durable mark stays.
   void SettleLent(bool durable) EXCLUDES(mu_);
@@ -141,12 +138,10 @@ class StoredObject {
   std::shared_ptr<LentFile> ReplaceFile() EXCLUDES(mu_);
 
   std::shared_ptr<ObjectFile> file() EXCLUDES(mu_);
-  // Whether the file of its name, if there is one, is the object's: it was when the index was
-  // loaded, or has been made since. Any other may have been lent by a process that was killed.
+  // Whether a file of its name is the object's: loaded, or made since (FORMAT.md, "Lent files").
   bool owns_file() const { return owns_file_.load(std::memory_order_acquire); }
   void set_owns_file() { owns_file_.store(true, std::memory_order_release); }
-  // Which of the object's files is current; it changes with ReplaceFile.
-  uint64_t file_number() const EXCLUDES(mu_);
+  uint64_t file_number() const EXCLUDES(mu_);  // changes with ReplaceFile
   // False where it is no longer current.
   bool SetFile(std::shared_ptr<ObjectFile> file, uint64_t number) EXCLUDES(mu_);
   void CloseFile() EXCLUDES(mu_);             // once the operations under way have ended
