@@ -60,7 +60,8 @@ class Side:
 
 class Cold(Side):
     about = ("cold: the server's file is in the page cache, the copy's and the cache's pages are "
-             "new, nothing is synced in the timed part; dd bs=1M")
+             "new, nothing is synced in the timed part; each turn begins with the pages that the "
+             "one before has freed; dd bs=1M")
 
     def __init__(self, case, root, arguments):
         super().__init__(case, root, arguments)
@@ -82,10 +83,8 @@ class Cold(Side):
             turn()
 
     def plain_curl(self):
-        if os.path.exists(self.copy):
-            os.unlink(self.copy)
-            self.sync()
         self.curl.measure(["curl", "-sf", "-o", self.copy, self.server.url("/object")], self.size)
+        os.unlink(self.copy)
 
     def curl_to_null(self):
         self.null.measure(["curl", "-sf", "-o", "/dev/null", self.server.url("/object")], self.size)
@@ -109,11 +108,6 @@ class Cold(Side):
         subprocess.run(["umount", point], check=True)
         process.wait()
         shutil.rmtree(self.case.dir("rclone-cache"), ignore_errors=True)
-
-    def end(self):
-        self.stop(self.node)
-        if os.path.exists(self.copy):
-            os.unlink(self.copy)
 
     def rows(self):
         rows = [(self.curl, None), (self.null, self.curl), (self.cold, self.curl),
