@@ -259,8 +259,7 @@ void FileSystem::Release(HandleId handle) {
   modes_.Leave(file->node);
   const auto& object = file->reader->object();
   fills_.Consider(object, file->requester);
-  // Complete by now? Then its check begins, so that the next open may go to the kernel.
-  static_cast<void>(engine_.MayLend(object));
+  modes_.Prepare(object);
 }
 
 SpaceReport FileSystem::Space() const {

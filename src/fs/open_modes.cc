@@ -41,6 +41,7 @@ void OpenModes::SetBacking(std::shared_ptr<BackingFiles> files) {
   std::vector<std::shared_ptr<BackingFiles>> dropped;  // outside the lock
   core::MutexLock lock(mu_);
   dropped.push_back(std::exchange(files_, std::move(files)));
+  lends_.store(files_ != nullptr, std::memory_order_relaxed);
   if (files_ != nullptr) return;
   for (auto& [node, state] : states_) {
     if (state.backing) dropped.push_back(std::exchange(state.backing->files, nullptr));
@@ -50,7 +51,7 @@ void OpenModes::SetBacking(std::shared_ptr<BackingFiles> files) {
 void OpenModes::Enter(NodeId node, std::shared_ptr<core::Object> object, Decided decided) {
   // Asked outside the lock, and even where the mode is decided already: it begins the check that
   // the next first open needs.
-  const bool may_lend = engine_.MayLend(object);
+  const bool may_lend = lends_.load(std::memory_order_relaxed) && engine_.MayLend(object);
   std::shared_ptr<BackingFiles> files;
   std::optional<int32_t> id;
   bool broken = false;

@@ -45,6 +45,11 @@ class OpenModes {
   // not before `decided` has been called.
   void Enter(NodeId node, std::shared_ptr<core::Object> object, Decided decided) EXCLUDES(mu_);
   void Leave(NodeId node) EXCLUDES(mu_);
+  // The object may be complete by now: begins the check that its next first open needs. Nothing
+  // where no file is given to the kernel anyway.
+  void Prepare(const std::shared_ptr<core::Object>& object) {
+    if (lends_.load(std::memory_order_relaxed)) static_cast<void>(engine_.MayLend(object));
+  }
 
   // Nodes that the kernel reads by itself at present, and opens answered so since the start.
   size_t nodes_in_passthrough() const EXCLUDES(mu_);
@@ -73,7 +78,8 @@ class OpenModes {
 
   core::Engine& engine_;
   std::atomic<uint64_t> passthrough_opens_{0};
-  mutable core::Mutex mu_;  // leaf
+  std::atomic<bool> lends_{false};  // files_ is there
+  mutable core::Mutex mu_;          // leaf
   std::shared_ptr<BackingFiles> files_ GUARDED_BY(mu_);
   core::TimePoint not_before_ GUARDED_BY(mu_){};
   bool refusal_told_ GUARDED_BY(mu_) = false;

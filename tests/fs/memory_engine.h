@@ -229,7 +229,10 @@ class MemoryEngine final : public core::Engine {
                                         core::FillDone) override {
     core::CheckFailed(__FILE__, __LINE__, "no filling in these tests");
   }
-  bool MayLend(const std::shared_ptr<core::Object>&) override { return lends; }
+  bool MayLend(const std::shared_ptr<core::Object>&) override {
+    ++lend_questions;
+    return lends;
+  }
   void Lend(const std::shared_ptr<core::Object>& object, core::LendDone done) override {
     lendings.Pass([this, object, done = std::move(done)](bool passed) mutable {
       if (!passed) return;
@@ -258,10 +261,11 @@ class MemoryEngine final : public core::Engine {
     return seeds_.at(object);
   }
 
-  Gate reads;                      // of Read
-  Gate lendings;                   // of Lend
-  std::atomic<bool> lends{false};  // files may be lent
-  std::atomic<int> loans{0};       // that have not ended
+  Gate reads;                          // of Read
+  Gate lendings;                       // of Lend
+  std::atomic<bool> lends{false};      // files may be lent
+  std::atomic<int> lend_questions{0};  // calls of MayLend, each of which may begin a check
+  std::atomic<int> loans{0};           // that have not ended
   // Of all files lent: they have been found damaged.
   const std::shared_ptr<std::atomic<bool>> broken = std::make_shared<std::atomic<bool>>(false);
   std::atomic<bool> in_memory{true};  // TryRead succeeds

@@ -144,6 +144,18 @@ TEST_F(OpenModesTest, AfterARefusalOfTheKernelTheNextAreNotTriedForAWhile) {
   EXPECT_EQ(Enter(4, File("c")), 1);
 }
 
+TEST_F(OpenModesTest, WithoutPassthroughNothingIsChecked) {
+  modes_.SetBacking(nullptr);
+  engine_.lends = true;
+  const auto file = File("a");
+  EXPECT_EQ(Enter(2, file), 0);
+  modes_.Prepare(file);
+  EXPECT_EQ(engine_.lend_questions, 0);
+  modes_.SetBacking(backing_);
+  modes_.Prepare(file);
+  EXPECT_EQ(engine_.lend_questions, 1);
+}
+
 TEST_F(OpenModesTest, NothingIsUnregisteredOnceTheSessionEnds) {
   engine_.lends = true;
   const auto a = File("a"), b = File("b");
