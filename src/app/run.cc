@@ -204,7 +204,7 @@ class Process {
     if (signals_) return {};
     TRY(SetUpLog(options_));
     RaiseOpenFilesLimit();
-  KeepHeapSmall();
+    KeepHeapSmall();
     TRY_ASSIGN(signals_, Signals::Create());
     Tell("STATUS=opening the cache\nEXTEND_TIMEOUT_USEC=" + Microseconds(StartReport::kDeadline));
     return {};
