@@ -9,7 +9,7 @@ file(GLOB man8 CONFIGURE_DEPENDS man/*.8)
 file(GLOB man1 CONFIGURE_DEPENDS man/*.1)
 install(FILES ${man8} DESTINATION ${CMAKE_INSTALL_MANDIR}/man8)
 install(FILES ${man1} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
-install(FILES README.md LICENSE CHANGELOG.md SECURITY.md
+install(FILES README.md LICENSE CHANGELOG.md SECURITY.md src/fs/CATALOG.md src/app/CONTROL.md
   DESTINATION ${CMAKE_INSTALL_DOCDIR} OPTIONAL)
 
 # systemd looks below both /usr and /usr/local. What names installed files is made at installation,

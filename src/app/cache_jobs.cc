@@ -172,6 +172,10 @@ void CacheJobs::Verify(Job& job, const Targets& targets) {
 
 void CacheJobs::Evict(Job& job, const Targets& targets) {
   Walk(job, targets, [&](const ObjectPtr& object, const core::Requester& requester) {
+    if (engine_.store().IsPinned(*object->stored())) {
+      return job.Fail(ShownObject(requester),
+                      MakeError(Code::kRefused, "is pinned, and stays: dartfsctl unpin it first"));
+    }
     const auto bytes = engine_.store().Evict(object->stored());
     if (!bytes) return job.Fail(ShownObject(requester), bytes.error());
     job.Update([&](JobProgress& progress) {

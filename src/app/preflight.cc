@@ -6,7 +6,9 @@
 #include <cerrno>
 
 #include "core/base/text.h"
+#include "fs/catalog.h"
 #include "fs/fuse_mount.h"
+#include "fs/source.h"
 
 namespace dartfs::app {
 namespace {
@@ -41,6 +43,16 @@ Status CheckCaFile(const std::string& path) {
                    "--ca-file " + EscapeForeign(path) + ": is a directory, not a PEM file");
 }
 
+// Where the source is a catalogue, every line of it.
+Status CheckCatalog(const std::string& source) {
+  if (source.empty()) return {};
+  TRY_ASSIGN(const fs::Source parsed, fs::ParseSource(source));
+  if (parsed.kind != fs::SourceKind::kCatalog) return {};
+  auto loaded = fs::Catalog::Load(parsed.path);
+  if (!loaded) return std::move(loaded).error();
+  return {};
+}
+
 }  // namespace
 
 Status CheckParent(const std::string& what, const std::string& path) {
@@ -62,6 +74,7 @@ Status CheckFiles(const Options& options) {
 
 Status CheckPlaces(const Options& options) {
   TRY(CheckFiles(options));
+  TRY(CheckCatalog(options.source));
   return options.mountpoint.empty() ? Status() : fs::CheckMountpoint(options.mountpoint);
 }
 

@@ -69,8 +69,9 @@ class Command {
       return Print({{"verb", "cancel"}, {"job", arguments_.job}}, RenderCancelled);
     }
     if (command == "set") {
-      return Print({{"verb", "set"}, {"name", arguments_.name}, {"value", arguments_.value}},
-                   RenderSet);
+      const int code = Print(
+          {{"verb", "set"}, {"name", arguments_.name}, {"value", arguments_.value}}, RenderSet);
+      return code == kExitRefused ? kExitUsage : code;  // it knows the names and values
     }
     const Result<json> targets = Targets();
     if (!targets) return code_;
@@ -183,7 +184,12 @@ void AddCommands(CLI::App& cli, Arguments& arguments) {
   cli.add_subcommand("jobs", "what warm, evict and verify have under way, and the last that ended");
   cli.add_subcommand("cancel", "end a job")
       ->add_option("JOB", arguments.job, "its number")
-      ->required();
+      ->required()
+      ->check(CLI::Validator(
+          [](const std::string& text) -> std::string {
+            return core::ParseUint(text) ? "" : "expected a number that 'dartfsctl jobs' lists";
+          },
+          "NUMBER"));
   CLI::App* const set = cli.add_subcommand("set", "bypass on|off; log-level LEVEL");
   set->add_option("NAME", arguments.name, "bypass or log-level")->required();
   set->add_option("VALUE", arguments.value, "on or off; trace, debug, info, warn or error")

@@ -200,6 +200,26 @@ std::string PassthroughText(const json& passthrough) {
                      Number(passthrough, "files"), Number(passthrough, "opens"));
 }
 
+// What a job that is over has done.
+std::string Outcome(const json& job) {
+  const json& objects = Part(job, "objects");
+  const json& bytes = Part(job, "bytes");
+  const std::string verb = TextField(job, "verb").value_or("");
+  std::string out =
+      fmt::format("{} of {} objects", Number(objects, "done"), Number(objects, "found"));
+  if (verb == "warm") {
+    out += fmt::format(", {} of {} held", Size(bytes, "done"), Size(bytes, "total"));
+  } else if (verb == "evict") {
+    out += fmt::format(", {} given up", Size(bytes, "done"));
+  } else if (verb == "verify") {
+    out += Number(bytes, "done") == 0
+               ? ", all that is held was checked before, since the node started"
+               : fmt::format(", {} read and checked", Size(bytes, "done"));
+    out += fmt::format(", {} damaged granules", Number(job, "bad_granules"));
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string RenderStatus(const json& status) {
@@ -268,9 +288,10 @@ std::string RenderMounts(const json& status) {
 std::string RenderJobs(const json& jobs) {
   std::string out;
   for (const json& job : Part(jobs, "jobs")) {
+    const bool over = Text(job, "state") != "running";
     out += fmt::format("job {:<4} {:<10} {} {}\n", Number(job, "job"), Text(job, "state"),
                        Text(job, "verb"), Text(job, "what"));
-    out += fmt::format("         {}, {}\n", ProgressText(job, 0),
+    out += fmt::format("         {}, {}\n", over ? Outcome(job) : ProgressText(job, 0),
                        Seconds(NumberField(job, "took_ms").value_or(Number(job, "age_ms"))));
   }
   return out.empty() ? "none\n" : out;
@@ -282,20 +303,8 @@ std::string RenderStarted(const json& started) {
 }
 
 std::string RenderJobEnd(const json& job) {
-  const json& objects = Part(job, "objects");
-  const json& bytes = Part(job, "bytes");
-  const std::string verb = TextField(job, "verb").value_or("");
-  std::string out = fmt::format("{} {}: {} of {} objects", verb, Text(job, "state"),
-                                Number(objects, "done"), Number(objects, "found"));
-  if (verb == "warm") {
-    out += fmt::format(", {} of {} held", Size(bytes, "done"), Size(bytes, "total"));
-  } else if (verb == "evict") {
-    out += fmt::format(", {} given up", Size(bytes, "done"));
-  } else if (verb == "verify") {
-    out += fmt::format(", {} read and checked, {} damaged granules", Size(bytes, "done"),
-                       Number(job, "bad_granules"));
-  }
-  out += fmt::format(", {}\n", Seconds(Number(job, "took_ms")));
+  std::string out = fmt::format("{} {}: {}, {}\n", Text(job, "verb"), Text(job, "state"),
+                                Outcome(job), Seconds(Number(job, "took_ms")));
   for (const json& error : Part(job, "errors")) {
     out += "  " + Text({{"text", error}}, "text") + "\n";
   }

@@ -36,6 +36,20 @@ TEST_F(PreflightTest, WhatIsThereIsRightAndNothingIsMade) {
   }
 }
 
+TEST_F(PreflightTest, ACatalogueIsReadToItsLastLine) {
+  right_.source = "catalog:" + dir_ + "/c.tsv";
+  const auto check = [this](const std::string& text) {
+    std::ofstream(dir_ + "/c.tsv") << text;
+    const auto checked = CheckPlaces(right_);
+    return checked ? "" : checked.error().context;
+  };
+  EXPECT_EQ(check("a\thttps://host.example/a\n"), "");
+  EXPECT_THAT(check("a\thttps://host.example/a\nb\tnot-a-url\n"),
+              testing::HasSubstr(dir_ + "/c.tsv:2: "));
+  std::filesystem::remove(dir_ + "/c.tsv");
+  EXPECT_THAT(CheckPlaces(right_).error().context, testing::HasSubstr(dir_ + "/c.tsv"));
+}
+
 TEST_F(PreflightTest, WhatIsNotThereIsSaid) {
   const std::pair<std::string Options::*, std::string> rows[] = {
       {&Options::ca_file, dir_ + "/absent"},

@@ -115,6 +115,8 @@ class Jobs(CtlCase):
         self.mount.restart()
         self.read_all("large")
         self.assertTrue(pinned(), "also over a restart")
+        self.assertIn("is pinned, and stays", self.ctl("evict", self.mount.path("large"), code=4))
+        self.assertEqual(self.mount.held("large"), {0, 1, 2, 3})
         self.assertEqual(self.json("unpin", self.mount.path("large"))["state"], "done")
         self.assertFalse(pinned())
 
@@ -133,6 +135,8 @@ class Jobs(CtlCase):
         self.assertEqual(job["what"], self.mount.path("large"))
         self.assertIn("over already", self.ctl("cancel", str(job["job"])))
         self.assertIn("no job 77", self.ctl("cancel", "77", code=3))
+        self.assertIn("expected a number that 'dartfsctl jobs' lists",
+                      self.ctl("cancel", "x", code=1))
         self.assertIn("evict", self.ctl("jobs"))
 
     def test_queries_stay_secret(self):
@@ -266,9 +270,9 @@ class Settings(CtlCase):
         wait_until(lambda: self.mount.held("some/one") == {0}, 10 * SLOW, "kept again")
 
     def test_wrong_settings(self):
-        self.assertIn("trace, debug", self.ctl("set", "log-level", "loud", code=3))
-        self.assertIn("on or off", self.ctl("set", "bypass", "maybe", code=3))
-        self.assertIn("bypass", self.ctl("set", "colour", "red", code=3))
+        self.assertIn("trace, debug", self.ctl("set", "log-level", "loud", code=1))
+        self.assertIn("on or off", self.ctl("set", "bypass", "maybe", code=1))
+        self.assertIn("bypass", self.ctl("set", "colour", "red", code=1))
         self.ctl("set", "bypass", code=1)
 
     def test_mounts(self):
