@@ -14,7 +14,7 @@ std::vector<Departure> Evictor::Take(uint64_t bytes, const Pressure& pressure) {
     Pressure left = pressure;
     left.to_free = bytes - taken;
     EvictionPolicy* queue = NextQueue(left, Turn::kFirst);
-    if (queue == nullptr && refills < 2) {
+    if (queue == nullptr && refills < 2 && core_.clock.Now() >= next_look_) {
       ++refills;
       Refill();
       continue;
@@ -26,6 +26,7 @@ std::vector<Departure> Evictor::Take(uint64_t bytes, const Pressure& pressure) {
     // What is left of the chunk stays at the front for the next time.
     if (got == 0 || taken < bytes) queue->Pop();
   }
+  if (taken < bytes && refills > 0) next_look_ = core_.clock.Now() + kRest * look_took_;
   TellNextVictim();
   return departures;
 }
@@ -71,6 +72,7 @@ uint64_t Evictor::TakeFrom(const EvictionCandidate& victim, uint64_t bytes,
 }
 
 void Evictor::Refill() {
+  const TimePoint began = core_.clock.Now();
   std::array<std::vector<EvictionCandidate>, kPlacements> all;
   core_.table.ForEach([&all](const std::shared_ptr<StoredObject>& object) {
     const StoreKey key = object->key();
@@ -79,6 +81,7 @@ void Evictor::Refill() {
     }
   });
   for (size_t i = 0; i < kPlacements; ++i) queues_[i].Refill(std::move(all[i]));
+  look_took_ = core_.clock.Now() - began;
 }
 
 }  // namespace dartfs::core

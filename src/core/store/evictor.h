@@ -24,14 +24,21 @@ class Evictor {
   // Appends to `departures`; how many bytes that were.
   uint64_t TakeFrom(const EvictionCandidate& victim, uint64_t bytes,
                     std::vector<Departure>* departures);
+  // Looks through all chunks.
   void Refill();
   // Whose turn it is; null where nobody has anything that he must give.
   EvictionPolicy* NextQueue(const Pressure& pressure, PlacementShares::Turn turn);
   void TellNextVictim();
 
+  // Where there is nothing to evict, every refused block asks again: looking for it takes a
+  // twentieth of the time at most.
+  static constexpr int kRest = 20;
+
   StoreCore& core_;
   const PlacementShares shares_;
   std::array<EvictionPolicy, kPlacements> queues_;  // by Placement
+  Duration look_took_{};
+  TimePoint next_look_{};
 };
 
 }  // namespace dartfs::core
