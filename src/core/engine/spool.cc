@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -20,13 +21,16 @@ class Spool final : public HttpSink, public std::enable_shared_from_this<Spool> 
 
   void Wait(const BlockRequest& request, std::shared_ptr<BlockSink> sink) {
     bool start = false;
+    bool resume = false;
     {
       MutexLock lock(mu_);
       waiting_[request.block] = Waiting{std::move(sink), request.from, false};
       requester_ = request.requester;
       start = !std::exchange(running_, true);
+      resume = awaited_ == request.block;
     }
     if (start) StartPass();
+    if (resume) Resume();
   }
 
   void Cancel(uint64_t block, const std::shared_ptr<BlockSink>& sink) {
@@ -43,7 +47,9 @@ class Spool final : public HttpSink, public std::enable_shared_from_this<Spool> 
     std::shared_ptr<HttpCall> call;
     {
       MutexLock lock(mu_);
+      awaited_.reset();
       call = call_;
+      resume_early_ = call == nullptr && running_;
     }
     if (call != nullptr) call->Resume();
   }
@@ -70,6 +76,7 @@ class Spool final : public HttpSink, public std::enable_shared_from_this<Spool> 
   void StartPass();
   void Supersede();
   void EnterBlock(uint64_t block);
+  bool IsComing(uint64_t block) REQUIRES(mu_);
   Result<BodyVerdict> Deliver(uint64_t block, uint64_t in_block, std::span<const std::byte> bytes);
   void EndBlock(uint64_t block, Status status);
 
@@ -87,6 +94,8 @@ class Spool final : public HttpSink, public std::enable_shared_from_this<Spool> 
   std::shared_ptr<const Requester> requester_ GUARDED_BY(mu_);
   std::shared_ptr<HttpCall> call_ GUARDED_BY(mu_);
   bool running_ GUARDED_BY(mu_) = false;
+  bool resume_early_ GUARDED_BY(mu_) = false;        // before there was a call_ to resume
+  std::optional<uint64_t> awaited_ GUARDED_BY(mu_);  // the pass rests until this one waits
 };
 
 void Spool::StartPass() {
@@ -110,8 +119,13 @@ void Spool::StartPass() {
   request.first_byte_timeout = source_.options_.first_byte_timeout;
   request.stall_timeout = source_.options_.stall_timeout;
   auto call = source_.http_.Start(std::move(request), shared_from_this());
-  MutexLock lock(mu_);
-  if (running_) call_ = std::move(call);
+  bool resume = false;
+  {
+    MutexLock lock(mu_);
+    resume = std::exchange(resume_early_, false);
+    if (running_) call_ = call;
+  }
+  if (resume) call->Resume();
 }
 
 // The block's flight: somebody's, or one of our own, so that the whole object is kept.
@@ -125,6 +139,17 @@ void Spool::EnterBlock(uint64_t block) {
   ticket_ = std::move(object_->flights().Join(object_, block, std::move(options)).ticket);
 }
 
+// Whether the block is in flight and has not asked for its bytes yet: somebody else has begun the
+// flight just now, or it is between two attempts. Then Wait resumes the pass, or the flight's end.
+bool Spool::IsComing(uint64_t block) {
+  if (!ticket_ || ticket_.Look().phase >= FlightPhase::kStoring) return false;
+  const bool in_flight = ticket_.AwaitOver([weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->Resume();
+  });
+  if (in_flight) awaited_ = block;
+  return in_flight;
+}
+
 Result<BodyVerdict> Spool::Deliver(uint64_t block, uint64_t in_block,
                                    std::span<const std::byte> bytes) {
   std::shared_ptr<BlockSink> sink;
@@ -133,6 +158,7 @@ Result<BodyVerdict> Spool::Deliver(uint64_t block, uint64_t in_block,
   {
     MutexLock lock(mu_);
     const auto it = waiting_.find(block);
+    if (it == waiting_.end() && in_block == 0 && IsComing(block)) return BodyVerdict::kPause;
     // Nobody: the block is present. A joiner in the middle of it waits for the next pass.
     if (it == waiting_.end() || (!it->second.started && in_block > it->second.from)) {
       return BodyVerdict::kTaken;
