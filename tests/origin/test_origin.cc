@@ -35,6 +35,10 @@ struct TestOrigin::Impl {
     for (const auto& worker : workers) worker->CloseAll();
   }
 
+  void Settle() {
+    for (const auto& worker : workers) worker->Settle();
+  }
+
   void Stop() {
     if (acceptor) acceptor->Stop();
     for (const auto& worker : workers) worker->Stop();
@@ -108,7 +112,10 @@ void TestOrigin::SetBehaviour(const Behaviour& behaviour) {
   impl_->service.SetBehaviour(behaviour);
 }
 
-void TestOrigin::GoAway() { impl_->acceptor->GoAway(std::nullopt); }
+void TestOrigin::GoAway() {
+  impl_->acceptor->GoAway(std::nullopt);
+  impl_->Settle();
+}
 
 void TestOrigin::ComeBack() {
   if (impl_->acceptor->ComeBack()) return;
@@ -116,7 +123,10 @@ void TestOrigin::ComeBack() {
   std::abort();
 }
 
-void TestOrigin::DropConnections() { impl_->DropConnections(); }
+void TestOrigin::DropConnections() {
+  impl_->DropConnections();
+  impl_->Settle();
+}
 
 Stats TestOrigin::GetStats() const { return impl_->service.stats().Snapshot(); }
 

@@ -6,6 +6,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <future>
+
 namespace dartfs::origin {
 namespace {
 
@@ -63,6 +65,12 @@ void Worker::CloseAll() {
     count_.fetch_sub(connections_.size(), std::memory_order_relaxed);
     connections_.clear();
   });
+}
+
+void Worker::Settle() {
+  std::promise<void> done;
+  Post([&done] { done.set_value(); });
+  done.get_future().wait();
 }
 
 void Worker::Stop() {

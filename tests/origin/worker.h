@@ -26,6 +26,8 @@ class Worker {
   void Adopt(int fd);
   // Closes all connections, soon.
   void CloseAll();
+  // Returns when what was asked before has been done. Not for a worker's own thread.
+  void Settle();
   // Closes all connections and joins the thread.
   void Stop();
   std::size_t connections() const { return count_.load(std::memory_order_relaxed); }
