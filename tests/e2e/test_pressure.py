@@ -69,7 +69,7 @@ class PressureCase(Case):
 
 
 class Sampler:
-    """What the cache directory takes of the disk, ten times a second."""
+    """What the cache directory takes of the disk, fifty times a second."""
 
     def __init__(self, folder):
         self.folder, self.most, self.count = folder, 0, 0
@@ -77,7 +77,7 @@ class Sampler:
         self._thread = threading.Thread(target=self._run)
 
     def _run(self):
-        while not self._end.wait(0.1):
+        while not self._end.wait(0.02):
             self.most = max(self.most, lending.allocated(self.folder))
             self.count += 1
 
