@@ -16,12 +16,25 @@ namespace dartfs::app {
 using core::Result;
 using core::Status;
 
+namespace {
+
+Options WithOwner(Options options) {
+  options.uid = options.uid.value_or(geteuid());
+  options.gid = options.gid.value_or(getegid());
+  return options;
+}
+
+}  // namespace
+
 Result<std::shared_ptr<ServedMount>> ServedMount::Create(const Options& options, Start start,
                                                          NodeCore& core) {
   std::shared_ptr<ServedMount> mount(new ServedMount(options, core));
   TRY(mount->Mount(std::move(start)));
   return mount;
 }
+
+ServedMount::ServedMount(const Options& options, NodeCore& core)
+    : options_(WithOwner(options)), core_(core) {}
 
 ServedMount::~ServedMount() { Stop(); }
 
@@ -41,8 +54,8 @@ Status ServedMount::Mount(Start start) {
   mount.source = options_.source;
   mount.allow_other = options_.allow_other;
   mount.noexec = options_.noexec;
-  mount.uid = options_.uid.value_or(geteuid());
-  mount.gid = options_.gid.value_or(getegid());
+  mount.uid = options_.uid.value();
+  mount.gid = options_.gid.value();
   mount.umask = options_.umask.value_or(0);
   mount.timeout = options_.timeout.value_or(core::Duration::zero());
   mount.ttl = options_.ttl;

@@ -57,7 +57,7 @@ class ServedMount {
   void Stop();
 
  private:
-  ServedMount(const Options& options, NodeCore& core) : options_(options), core_(core) {}
+  ServedMount(const Options& options, NodeCore& core);
   core::Status Mount(Start start);
 
   const Options options_;

@@ -255,7 +255,7 @@ std::string RenderExplain(const json& explained) {
   const json* const error = Field(explained, "last_error");
   if (listing != nullptr) AddListing(out, *listing);
   if (listing == nullptr && Field(explained, "object") == nullptr) {
-    Line(out, "object", "not opened since the node started");
+    Line(out, "object", "not opened since the node started, if it is there at all");
   }
   if (listing == nullptr || error != nullptr) {
     Line(out, "last error", error == nullptr ? "none" : ErrorText(*error));

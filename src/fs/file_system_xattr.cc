@@ -15,9 +15,10 @@ using core::MakeError;
 using core::Result;
 
 constexpr std::string_view kUrl = "user.dartfs.url";
-constexpr std::array<std::string_view, 5> kOfFiles = {"user.dartfs.version", "user.dartfs.size",
-                                                      "user.dartfs.key", "user.dartfs.verified",
-                                                      "user.dartfs.cached_bytes"};
+constexpr std::string_view kSize = "user.dartfs.size";
+constexpr std::array<std::string_view, 4> kOfObjects = {"user.dartfs.version", "user.dartfs.key",
+                                                        "user.dartfs.verified",
+                                                        "user.dartfs.cached_bytes"};
 
 uint64_t CachedBytes(core::Store& store, const core::Object& object, const core::Grid& grid) {
   if (!object.stored() || store.PresentBlocks(*object.stored()) == 0) return 0;
@@ -42,7 +43,7 @@ Result<std::optional<std::string>> FileSystem::GetXattr(NodeId id, std::string_v
     return std::optional(core::RedactUrl(url->ToString()));
   }
   if (node->is_dir()) return std::optional<std::string>();
-  if (name == "user.dartfs.size") return std::optional(std::to_string(facts.size));
+  if (name == kSize) return std::optional(std::to_string(facts.size));
   const auto object = node->object();
   if (!object) return std::optional<std::string>();
   const auto& meta = object->facts().meta;
@@ -61,7 +62,9 @@ Result<std::vector<std::string>> FileSystem::ListXattr(NodeId id) const {
   if (!node) return MakeError(Code::kStale, "the node is not known (any more)");
   std::vector<std::string> names;
   if (node->facts().parent) names.emplace_back(kUrl);
-  if (!node->is_dir()) names.insert(names.end(), kOfFiles.begin(), kOfFiles.end());
+  if (!node->is_dir()) names.emplace_back(kSize);
+  // A file that is only promised has none of them yet.
+  if (node->object()) names.insert(names.end(), kOfObjects.begin(), kOfObjects.end());
   return names;
 }
 

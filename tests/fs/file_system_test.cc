@@ -451,5 +451,17 @@ TEST_F(FileSystemTest, Xattrs) {
   EXPECT_TRUE(fs_->ListXattr(kRootNode)->empty());
 }
 
+TEST_F(FileSystemTest, EveryXattrThatIsListedCanBeRead) {
+  tree_->AddFile("/d/known", {.size = 10, .version = "e:1"});
+  tree_->AddPromised("/promised", {.size = 10, .seed = 2, .version = "e:2"}, {10, "t"});
+  for (const NodeId node : {Lookup("d").node, Lookup("promised").node}) {
+    const auto names = fs_->ListXattr(node);
+    ASSERT_TRUE(names);
+    EXPECT_FALSE(names->empty());
+    for (const std::string& name : *names)
+      EXPECT_TRUE(fs_->GetXattr(node, name)->has_value()) << name;
+  }
+}
+
 }  // namespace
 }  // namespace dartfs::fs
