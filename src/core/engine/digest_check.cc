@@ -200,8 +200,12 @@ void DigestCheck::Conclude() {
     record = EncodeDigestRecord(record_);
   }
   LOG_DEBUG("{}: all bytes match {}", identity_.redacted_url, identity_.digest->ToString());
-  // Another origin's copy was sooner: that one is what is shared.
   const std::string name = DigestRecordName(*identity_.digest);
+  env_.digests.File(name, [&] { File(name, record); });
+}
+
+void DigestCheck::File(const std::string& name, const std::string& record) {
+  // Another origin's copy was sooner: that one is what is shared.
   if (env_.store.GetName(NameTable::kUrls, name)) return;
   ObjectMeta meta = MetaOf(*stored_);
   meta.id = NameOfObject(identity_, Trust::kVerified).id;

@@ -60,6 +60,8 @@ class DigestCheck final : public std::enable_shared_from_this<DigestCheck> {
   Bytes ReadStored(uint64_t block, BlockPin* pin);
   void HashNext(const Bytes& bytes);
   void Conclude();
+  // Under the digest's key.
+  void File(const std::string& name, const std::string& record);
   void Refuse(const std::string& why) REQUIRES(mu_);
   void DropRefused();
   void ForgetOffered() REQUIRES(mu_);

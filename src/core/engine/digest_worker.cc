@@ -15,6 +15,8 @@ struct DigestWorker::State {
   Mutex mu;  // a leaf
   CondVar wake;
   std::deque<std::shared_ptr<DigestCheck>> queue GUARDED_BY(mu);
+  std::string filing GUARDED_BY(mu);  // a name, or ""
+  CondVar filed;
   std::thread thread;
 };
 
@@ -32,6 +34,26 @@ void DigestWorker::Enqueue(std::shared_ptr<DigestCheck> check) {
   if (std::find(queue.begin(), queue.end(), check) != queue.end()) return;
   queue.push_back(std::move(check));
   state_->wake.NotifyOne();
+}
+
+void DigestWorker::File(const std::string& name, UniqueFunction<void()> file) {
+  {
+    MutexLock lock(state_->mu);
+    state_->filing = name;
+  }
+  file();
+  MutexLock lock(state_->mu);
+  state_->filing.clear();
+  state_->filed.NotifyAll();
+}
+
+void DigestWorker::AwaitFiled(const std::string& name) {
+  const TimePoint until = RealClock().Now() + kFilingPatience;
+  MutexLock lock(state_->mu);
+  while (state_->filing == name) {
+    const Duration left = until - RealClock().Now();
+    if (left <= Duration::zero() || !state_->filed.WaitFor(state_->mu, left)) return;
+  }
 }
 
 void DigestWorker::Stop() {

@@ -5,6 +5,10 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <string>
+
+#include "core/base/time.h"
+#include "core/base/unique_function.h"
 
 namespace dartfs::core {
 
@@ -29,6 +33,8 @@ class HeldBytes {
 
 class DigestWorker {
  public:
+  static constexpr Duration kFilingPatience = std::chrono::milliseconds(500);
+
   explicit DigestWorker(uint64_t held_limit_bytes);
   ~DigestWorker();
 
@@ -36,6 +42,12 @@ class DigestWorker {
   void Enqueue(std::shared_ptr<DigestCheck> check);
   // Shared by the checks, some of which outlive the worker.
   const std::shared_ptr<HeldBytes>& held() const { return held_; }
+  // The worker's thread: runs `file`, which gives an object the key of its digest, named as its
+  // record is.
+  void File(const std::string& name, UniqueFunction<void()> file);
+  // Whoever has looked for the digest's object in vain while it was being filed, as it then has
+  // neither key, looks again after this. Blocking, for `kFilingPatience` at most.
+  void AwaitFiled(const std::string& name);
   bool stopped() const { return stopped_.load(std::memory_order_acquire); }
   // What is queued stays unhashed. Waits for a block being hashed. Twice is fine.
   void Stop();

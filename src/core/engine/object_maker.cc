@@ -53,6 +53,7 @@ Result<std::shared_ptr<Object>> ObjectMaker::Make(const Url& url, const Identity
   facts.one_pass = facts.meta.volatile_version && record.size > env_.options.grid.block_size;
   facts.immutable = immutable || identity.content_addressed();
   TRY_ASSIGN(auto stored, env_.store.OpenObject(facts.key, facts.meta));
+  if (!digest && WasFiledMeanwhile(identity)) return Make(url, identity, record, immutable);
   auto table = TableOf(stored, identity, std::move(digest));
   return std::make_shared<Object>(std::move(facts), std::move(stored), std::move(table));
 }
@@ -79,6 +80,12 @@ std::shared_ptr<FlightTable> ObjectMaker::TableOf(const std::shared_ptr<StoredOb
   }
   if (table->digest() != nullptr) table->digest()->Wake();
   return table;
+}
+
+bool ObjectMaker::WasFiledMeanwhile(const Identity& identity) {
+  if (!identity.content_addressed()) return false;
+  env_.digests.AwaitFiled(DigestRecordName(*identity.digest));
+  return FindDigest(identity).has_value();
 }
 
 std::optional<DigestRecord> ObjectMaker::FindDigest(const Identity& identity) const {

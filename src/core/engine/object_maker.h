@@ -27,6 +27,8 @@ class ObjectMaker {
 
  private:
   std::optional<DigestRecord> FindDigest(const Identity& identity) const;
+  // Then an object was looked for under a key that it has no longer.
+  bool WasFiledMeanwhile(const Identity& identity);
   std::shared_ptr<FlightTable> TableOf(const std::shared_ptr<StoredObject>& stored,
                                        const Identity& identity,
                                        std::optional<DigestRecord> digest);

@@ -135,6 +135,22 @@ TEST_F(DigestCheckTest, AnotherUrlOfTheOriginSharesItBefore) {
   EXPECT_EQ(origin().StatsOf(second).requests, 1u);  // whether it is there, and may be read
 }
 
+// In the moment in which it gets its digest's key it is found under the old one or under the new.
+TEST_F(DigestCheckTest, AnOpenWhileTheDigestIsFiledFetchesNothingAgain) {
+  for (uint64_t round = 0; round < 60; ++round) {
+    const std::string bytes = Pattern(2 * kBlock + 5, 1000 + round);
+    const std::string blob = "blobs/sha256:" + HexDigestOf("sha256", bytes);
+    origin().AddFile("/v2/a/" + blob, bytes);
+    origin().AddFile("/v2/b/" + blob, bytes);
+    ASSERT_TRUE(Read("/v2/a/" + blob));
+    for (int i = 0; i < 20; ++i) {
+      ASSERT_EQ(*Read("/v2/b/" + blob), bytes);
+      std::this_thread::sleep_for(std::chrono::microseconds(300 * (round % 5)));
+    }
+    ASSERT_LE(origin().StatsOf("/v2/b/" + blob).requests, 1u) << round;  // the probe
+  }
+}
+
 TEST_F(DigestCheckTest, WrongBytesAreDroppedAndTheUrlLeftAlone) {
   std::string wrong = bytes_;
   wrong[3 * kBlock + 5] ^= 1;
