@@ -16,9 +16,8 @@ using core::Result;
 
 constexpr std::string_view kUrl = "user.dartfs.url";
 constexpr std::string_view kSize = "user.dartfs.size";
-constexpr std::array<std::string_view, 4> kOfObjects = {"user.dartfs.version", "user.dartfs.key",
-                                                        "user.dartfs.verified",
-                                                        "user.dartfs.cached_bytes"};
+constexpr std::array<std::string_view, 4> kOfObjects = {
+    "user.dartfs.version", "user.dartfs.key", "user.dartfs.verified", "user.dartfs.cached_bytes"};
 
 uint64_t CachedBytes(core::Store& store, const core::Object& object, const core::Grid& grid) {
   if (!object.stored() || store.PresentBlocks(*object.stored()) == 0) return 0;
