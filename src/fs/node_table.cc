@@ -132,7 +132,7 @@ std::shared_ptr<Node> NodeTable::Get(NodeId id) const {
 // another version than the current one.
 const std::shared_ptr<Node>* NodeTable::FindLocked(NodeId parent, std::string_view name,
                                                    const NodeInit& init) const {
-  const auto find = [&](const std::string& tag) -> const std::shared_ptr<Node>* {
+  const auto find = [&](const std::string& tag) REQUIRES(mu_) -> const std::shared_ptr<Node>* {
     const auto found = by_key_.find(Key{parent, name, tag});
     if (found == by_key_.end()) return nullptr;
     const auto& node = nodes_.at(found->second).node;

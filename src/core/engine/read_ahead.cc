@@ -42,7 +42,7 @@ void ReadAhead::Adapt(Stream& stream, TimePoint now) {
   if (stream.since == TimePoint{}) stream.since = now;
   if (stream.next < stream.from + stream.window) return;
   const double seconds = std::max(std::chrono::duration<double>(now - stream.since).count(), 1e-6);
-  const double rate = static_cast<double>(stream.window / 2) / seconds;
+  const double rate = static_cast<double>(stream.window) / 2 / seconds;
   const bool worth_it = rate >= stream.best_rate * kWorthIt;
   const bool no_better = rate < stream.best_rate * kNoBetter;
   const bool on_trial = stream.on_trial;

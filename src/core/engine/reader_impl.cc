@@ -317,8 +317,9 @@ void ReaderState::DropPassed(uint64_t position) {
   Drop(std::move(dropped));
 }
 
-void ReaderState::Drop(AheadMap blocks) {
-  for (const auto& [block, ahead] : blocks) env_.held.Remove(ahead.held);
+void ReaderState::Drop(AheadMap&& blocks) {
+  const AheadMap dropped = std::move(blocks);  // the tickets go with this call
+  for (const auto& [block, ahead] : dropped) env_.held.Remove(ahead.held);
 }
 
 ReadOp::ReadOp(std::shared_ptr<ReaderState> reader, ReadId id, uint64_t offset, size_t size,

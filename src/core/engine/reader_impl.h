@@ -55,7 +55,7 @@ class ReaderState : public std::enable_shared_from_this<ReaderState> {
   void AheadDone(uint64_t block);
   void DropAhead(uint64_t block);
   void DropPassed(uint64_t position);
-  void Drop(AheadMap blocks);
+  void Drop(AheadMap&& blocks);
   void Forget(ReadId id);
   void RestoreInterest();
 
