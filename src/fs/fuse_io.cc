@@ -1,12 +1,15 @@
 #include "fs/fuse_io.h"
 
+#include <fcntl.h>
 #include <linux/fuse.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
 
+#include "core/base/unique_fd.h"
 #include "fs/fuse_ops.h"
 #include "fs/fuse_passthrough.h"
 
@@ -52,6 +55,17 @@ ssize_t Read(int fd, void* buffer, size_t size, void* userdata) {
   return got;
 }
 
+#if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 17)
+// A descriptor of its own for each thread: from that version on libfuse leaves it to whoever does
+// its reads and writes.
+int CloneDevice(int master) {
+  core::UniqueFd device(open("/dev/fuse", O_RDWR | O_CLOEXEC));
+  auto source = static_cast<uint32_t>(master);
+  if (!device.valid() || ioctl(device.get(), FUSE_DEV_IOC_CLONE, &source) != 0) return -1;
+  return device.Release();
+}
+#endif
+
 }  // namespace
 
 std::optional<KernelOffer> OfferOfInit(const void* message, size_t size) {
@@ -91,7 +105,12 @@ bool InstallFuseIo(fuse_session* session) {
   fuse_custom_io io{};
   io.writev = &Write;
   io.read = &Read;
+#if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 17)
+  io.clone_fd = &CloneDevice;
+  return fuse_session_custom_io_317(session, &io, sizeof io, fuse_session_fd(session)) == 0;
+#else
   return fuse_session_custom_io(session, &io, fuse_session_fd(session)) == 0;
+#endif
 }
 
 }  // namespace dartfs::fs

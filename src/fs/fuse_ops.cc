@@ -87,19 +87,42 @@ Reply<T> Defer(fuse_req_t req, Send send, Wait wait = Wait::kInterruptible) {
   return Reply<T>(std::move(state));
 }
 
+constexpr uint32_t kUnwanted = FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE |
+                               FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_CACHE_SYMLINKS |
+                               FUSE_CAP_EXPORT_SUPPORT | FUSE_CAP_WRITEBACK_CACHE;
+constexpr uint32_t kWanted = FUSE_CAP_ASYNC_READ | FUSE_CAP_ASYNC_DIO | FUSE_CAP_PARALLEL_DIROPS |
+                             FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO |
+                             FUSE_CAP_EXPLICIT_INVAL_DATA;
+
+#if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 17)
+// `want` and its successor may not both be set by hand.
+void ChooseCapabilities(fuse_conn_info* conn) {
+  for (uint32_t bit = 1; bit != 0; bit <<= 1) {
+    if ((kUnwanted & bit) != 0) fuse_unset_feature_flag(conn, bit);
+    if ((kWanted & bit) != 0) fuse_set_feature_flag(conn, bit);
+  }
+}
+
+void ChoosePassthrough(fuse_conn_info* conn) {
+  if (!fuse_set_feature_flag(conn, FUSE_CAP_PASSTHROUGH)) return;
+  conn->max_backing_stack_depth = kMaxStackDepth - 1;  // counted from the backing file's own
+}
+#else
+void ChooseCapabilities(fuse_conn_info* conn) {
+  conn->want &= ~kUnwanted;
+  conn->want |= kWanted & conn->capable;
+}
+
+void ChoosePassthrough(fuse_conn_info* conn) { static_cast<void>(conn); }  // fuse_io negotiates it
+#endif
+
 void OnInit(void* userdata, fuse_conn_info* conn) {
   auto& context = *static_cast<FuseContext*>(userdata);
-  const unsigned unwanted = FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE |
-                            FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_CACHE_SYMLINKS |
-                            FUSE_CAP_EXPORT_SUPPORT | FUSE_CAP_WRITEBACK_CACHE;
-  const unsigned wanted = FUSE_CAP_ASYNC_READ | FUSE_CAP_ASYNC_DIO | FUSE_CAP_PARALLEL_DIROPS |
-                          FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO |
-                          FUSE_CAP_EXPLICIT_INVAL_DATA;
-  conn->want &= ~unwanted;
-  conn->want |= wanted & conn->capable;
-  context.init_flags = conn->want;
+  ChooseCapabilities(conn);
+  context.init_flags = kWanted & conn->capable;
   context.has_passthrough =
       context.want_passthrough && (context.offer.flags & kInitPassthrough) != 0;
+  if (context.has_passthrough) ChoosePassthrough(conn);
   conn->max_read = kMaxReadBytes;
   conn->max_background = context.max_background;
   conn->congestion_threshold = context.max_background * 3 / 4;

@@ -1,5 +1,7 @@
 // FUSE passthrough as the kernel has it since 6.9: what INIT says of it, and the numbers of backing
-// files. By the protocol itself, as libfuse has an API for it only from 3.17 (KERNEL.md).
+// files. libfuse has an API for it only from 3.17 (KERNEL.md): there it negotiates it, here fuse_io
+// does. The numbers come by the same ioctl either way, as the API's call keeps errno to itself and
+// wants a request.
 #pragma once
 
 #include <cstdint>
