@@ -147,11 +147,13 @@ class CrashRounds:
         durable = self.recovered
         self.last_seq = 0
         while time.monotonic() < end:
+            present = {f"f{i}": self.node.held(f"f{i}") for i in range(FILES)}
+            # Asked after: commits go on while the files are asked for, one after the other.
             seq = self.node.status()["cache"]["commit_seq"]
             while candidates and candidates[0][0] + 2 <= seq:
                 durable = candidates.pop(0)[1]
             self.last_seq = seq
-            candidates.append((seq, {f"f{i}": self.node.held(f"f{i}") for i in range(FILES)}))
+            candidates.append((seq, present))
             time.sleep(min(0.1, max(0.0, end - time.monotonic())))
         return durable
 
