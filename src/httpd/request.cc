@@ -1,0 +1,179 @@
+#include "httpd/request.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/beast/core/error.hpp>
+#include <boost/beast/http/empty_body.hpp>
+#include <boost/beast/http/parser.hpp>
+#include <utility>
+
+#include "core/base/text.h"
+
+namespace dartfs::httpd {
+namespace {
+
+namespace http = boost::beast::http;
+using core::EqualsIgnoreCase;
+using Head = http::request_parser<http::empty_body>;
+
+std::string Text(boost::beast::string_view view) { return {view.data(), view.size()}; }
+
+// Behind the line's LF that ends the head; npos: it has not come yet. `from`: where the search goes
+// on. A head whose lines end in LF alone ends too, and is refused then.
+size_t EndOfHead(std::string_view head, size_t from) {
+  for (size_t at = head.find('\n', from); at != std::string_view::npos;
+       at = head.find('\n', at + 1)) {
+    if (head.substr(at + 1).starts_with('\n')) return at + 2;
+    if (head.substr(at + 1).starts_with("\r\n")) return at + 3;
+  }
+  return std::string_view::npos;
+}
+
+// Lines end in CRLF, and none goes on in the next (obs-fold): else two readers may differ.
+bool HasOddLines(std::string_view head) {
+  for (size_t at = head.find('\n'); at != std::string_view::npos; at = head.find('\n', at + 1)) {
+    if (at == 0 || head[at - 1] != '\r') return true;
+    if (at + 1 < head.size() && (head[at + 1] == ' ' || head[at + 1] == '\t')) return true;
+  }
+  return head.find('\0') != std::string_view::npos;
+}
+
+// As a request line has them.
+bool HasThreeWords(std::string_view head) {
+  const std::string_view line = head.substr(0, head.find('\r'));
+  return std::count(line.begin(), line.end(), ' ') == 2;
+}
+
+bool IsVisible(std::string_view target) {
+  return std::all_of(target.begin(), target.end(), [](char c) { return c >= 0x21 && c <= 0x7E; });
+}
+
+size_t CountOf(const Request& request, std::string_view name) {
+  return static_cast<size_t>(
+      std::count_if(request.headers.begin(), request.headers.end(),
+                    [name](const auto& header) { return EqualsIgnoreCase(header.name, name); }));
+}
+
+// Whether a list field has that member.
+bool Lists(const std::optional<std::string>& field, std::string_view member) {
+  if (!field) return false;
+  const auto members = core::Split(*field, ',');
+  return std::any_of(members.begin(), members.end(), [member](std::string_view each) {
+    return EqualsIgnoreCase(core::TrimAscii(each), member);
+  });
+}
+
+std::optional<BadRequest> CheckHost(const Request& request) {
+  const size_t hosts = CountOf(request, "Host");
+  if (hosts > 1) return BadRequest{400, "more than one Host"};
+  if (hosts == 0 && request.minor_version > 0) return BadRequest{400, "no Host"};
+  return std::nullopt;
+}
+
+// How long the body is: a number, or chunked, never both (RFC 9112 section 6.3).
+std::optional<BadRequest> ReadFraming(Request* request) {
+  const auto coding = request->Find("Transfer-Encoding");
+  const size_t lengths = CountOf(*request, "Content-Length");
+  if (coding) {
+    if (lengths > 0) return BadRequest{400, "Content-Length beside Transfer-Encoding"};
+    if (request->minor_version == 0) return BadRequest{400, "Transfer-Encoding in HTTP/1.0"};
+    if (!EqualsIgnoreCase(*coding, "chunked")) {
+      return BadRequest{501, "a Transfer-Encoding other than chunked"};
+    }
+    request->chunked = true;
+    return std::nullopt;
+  }
+  if (lengths == 0) return std::nullopt;
+  if (lengths > 1) return BadRequest{400, "more than one Content-Length"};
+  const auto length = core::ParseUint(*request->Find("Content-Length"));
+  if (!length) return BadRequest{400, "a Content-Length that is no number"};
+  request->content_length = *length;
+  return std::nullopt;
+}
+
+void ReadConnection(Request* request) {
+  const auto connection = request->Find("Connection");
+  request->keep_alive =
+      request->minor_version > 0 ? !Lists(connection, "close") : Lists(connection, "keep-alive");
+  request->expects_continue =
+      request->minor_version > 0 && Lists(request->Find("Expect"), "100-continue");
+}
+
+}  // namespace
+
+std::optional<std::string> Request::Find(std::string_view name) const {
+  std::optional<std::string> found;
+  for (const auto& header : headers) {
+    if (!EqualsIgnoreCase(header.name, name)) continue;
+    found = found ? *found + ", " + header.value : header.value;
+  }
+  return found;
+}
+
+size_t RequestParser::Feed(std::string_view bytes) {
+  if (state_ != State::kMore) return 0;
+  size_t taken = 0;
+  while (!started() && taken < bytes.size() && (bytes[taken] == '\r' || bytes[taken] == '\n')) {
+    ++taken;
+  }
+  bytes.remove_prefix(taken);
+  const size_t before = head_.size();
+  const size_t room = limits_.head_bytes - before;
+  head_.append(bytes.substr(0, room));
+  // The end may have begun with the last bytes that came before.
+  const size_t end = EndOfHead(head_, before - std::min<size_t>(before, 2));
+  const size_t line = head_.find('\n');
+  if (std::min(line, head_.size()) > limits_.line_bytes) {
+    Fail(414, fmt::format("a request line of more than {} bytes", limits_.line_bytes));
+  } else if (end == std::string::npos && head_.size() >= limits_.head_bytes) {
+    Fail(431, fmt::format("a head of more than {} bytes", limits_.head_bytes));
+  }
+  if (state_ == State::kBad || end == std::string::npos) return taken + head_.size() - before;
+  head_.resize(end);
+  Parse();
+  return taken + end - before;
+}
+
+Request RequestParser::Take() {
+  head_.clear();
+  state_ = State::kMore;
+  return std::exchange(request_, Request());
+}
+
+void RequestParser::Fail(int status, std::string why) {
+  state_ = State::kBad;
+  bad_ = {status, std::move(why)};
+}
+
+void RequestParser::FailVersion() { Fail(505, "an HTTP version other than 1.0 and 1.1"); }
+
+void RequestParser::Parse() {
+  if (HasOddLines(head_))
+    return Fail(400, "a line that does not end in CRLF, is folded, or has a NUL");
+  Head parser;
+  parser.header_limit(static_cast<std::uint32_t>(limits_.head_bytes));
+  parser.skip(true);  // the body is not for this parser
+  boost::beast::error_code error;
+  parser.put(boost::asio::const_buffer(head_.data(), head_.size()), error);
+  if (error == http::error::bad_version && HasThreeWords(head_)) return FailVersion();
+  if (error || !parser.is_header_done()) return Fail(400, "not a request: " + error.message());
+  const auto& message = parser.get();
+  if (message.version() / 10 != 1) return FailVersion();
+  request_.method = Text(message.method_string());
+  request_.target = Text(message.target());
+  request_.minor_version = static_cast<int>(message.version() % 10);
+  for (const auto& field : message) {
+    request_.headers.push_back({Text(field.name_string()), Text(field.value())});
+  }
+  if (request_.headers.size() > limits_.headers) {
+    return Fail(431, fmt::format("more than {} header fields", limits_.headers));
+  }
+  if (!IsVisible(request_.target)) return Fail(400, "a request target with bytes that no URL has");
+  if (auto bad = CheckHost(request_)) return Fail(bad->status, std::move(bad->why));
+  if (auto bad = ReadFraming(&request_)) return Fail(bad->status, std::move(bad->why));
+  ReadConnection(&request_);
+  state_ = State::kDone;
+}
+
+}  // namespace dartfs::httpd
