@@ -27,7 +27,7 @@ class Spool final : public HttpSink, public std::enable_shared_from_this<Spool> 
       waiting_[request.block] = Waiting{std::move(sink), request.from, false};
       requester_ = request.requester;
       start = !std::exchange(running_, true);
-      resume = awaited_ == request.block;
+      resume = awaited_ && awaited_->block == request.block;
     }
     if (start) StartPass();
     if (resume) Resume();
@@ -47,7 +47,6 @@ class Spool final : public HttpSink, public std::enable_shared_from_this<Spool> 
     std::shared_ptr<HttpCall> call;
     {
       MutexLock lock(mu_);
-      awaited_.reset();
       call = call_;
       resume_early_ = call == nullptr && running_;
     }
@@ -59,6 +58,12 @@ class Spool final : public HttpSink, public std::enable_shared_from_this<Spool> 
   void OnDone(Status status) override;
 
  private:
+  // A flight that is queued for the connection that the pass has would never come.
+  static constexpr Duration kPatience = std::chrono::seconds(2);
+  struct Awaited {
+    uint64_t block = 0;
+    TimePoint until{};
+  };
   struct Waiting {
     std::shared_ptr<BlockSink> sink;
     uint64_t from = 0;
@@ -94,8 +99,8 @@ class Spool final : public HttpSink, public std::enable_shared_from_this<Spool> 
   std::shared_ptr<const Requester> requester_ GUARDED_BY(mu_);
   std::shared_ptr<HttpCall> call_ GUARDED_BY(mu_);
   bool running_ GUARDED_BY(mu_) = false;
-  bool resume_early_ GUARDED_BY(mu_) = false;        // before there was a call_ to resume
-  std::optional<uint64_t> awaited_ GUARDED_BY(mu_);  // the pass rests until this one waits
+  bool resume_early_ GUARDED_BY(mu_) = false;       // before there was a call_ to resume
+  std::optional<Awaited> awaited_ GUARDED_BY(mu_);  // the last block that the pass rested for
 };
 
 void Spool::StartPass() {
@@ -112,6 +117,7 @@ void Spool::StartPass() {
   HttpRequest request;
   {
     MutexLock lock(mu_);
+    awaited_.reset();
     request.url = requester_->url.ToString();
     request.authorization = requester_->authorization;
   }
@@ -140,14 +146,19 @@ void Spool::EnterBlock(uint64_t block) {
 }
 
 // Whether the block is in flight and has not asked for its bytes yet: somebody else has begun the
-// flight just now, or it is between two attempts. Then Wait resumes the pass, or the flight's end.
+// flight just now, or it is between two attempts. Then Wait resumes the pass, or the flight's end,
+// or kPatience being over.
 bool Spool::IsComing(uint64_t block) {
   if (!ticket_ || ticket_.Look().phase >= FlightPhase::kStoring) return false;
-  const bool in_flight = ticket_.AwaitOver([weak = weak_from_this()] {
+  const auto resume = [weak = weak_from_this()] {
     if (const auto self = weak.lock()) self->Resume();
-  });
-  if (in_flight) awaited_ = block;
-  return in_flight;
+  };
+  const TimePoint now = source_.scheduler_.clock().Now();
+  if (!awaited_ || awaited_->block != block) {
+    awaited_ = Awaited{block, now + kPatience};
+    source_.scheduler_.At(awaited_->until, resume);
+  }
+  return now < awaited_->until && ticket_.AwaitOver(resume);
 }
 
 Result<BodyVerdict> Spool::Deliver(uint64_t block, uint64_t in_block,

@@ -77,9 +77,8 @@ class EngineTest : public ::testing::Test {
     auto opened = Store::Open(store, *io_, *scheduler_);
     ASSERT_TRUE(opened) << opened.error().ToString();
     store_ = std::move(*opened);
-    HttpClientOptions client;
-    client.use_environment_proxies = false;
-    http_ = std::move(MakeHttpClient(client)).value();
+    http_options_.use_environment_proxies = false;
+    http_ = std::move(MakeHttpClient(http_options_)).value();
     engine_ = Engine::Create(options_, *store_, *http_, *scheduler_, RealRandom());
   }
   void StopNode() {
@@ -183,6 +182,7 @@ class EngineTest : public ::testing::Test {
   std::string dir_;
   EngineOptions options_;
   StoreOptions store_options_;
+  HttpClientOptions http_options_;
   std::unique_ptr<origin::TestOrigin> origin_;
   std::unique_ptr<DiskIo> io_;
   std::unique_ptr<Scheduler> scheduler_;

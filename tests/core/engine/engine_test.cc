@@ -352,6 +352,22 @@ TEST_F(EngineTest, ReadersKeepStepWithTheOnlyPass) {
   }
 }
 
+// The pass has the only connection, and blocks that it comes to are still queued for one.
+TEST_F(EngineTest, ThePassDoesNotWaitForFlightsThatWaitForItsConnection) {
+  StopNode();
+  http_options_.connections_per_origin = 1;
+  StartNode();
+  const std::string bytes = Pattern(16 * kBlock, 61);
+  origin().AddFile("/a", bytes);
+  const auto object = *Open("/a");
+  origin().AddFault({.fault = origin::Fault::kIgnoreRange, .path = "/a"});
+  auto behaviour = origin().behaviour();
+  behaviour.delay_ms = 150;
+  origin().SetBehaviour(behaviour);
+  const auto fill = engine_->StartFill(object, Requester{object->facts().url, ""}, [](Status) {});
+  EXPECT_EQ(*ReadOn(*ReaderOf(object), 0, bytes.size()), bytes);
+}
+
 // Its revalidation hangs: what is cached is served, and the new version seen once it answers.
 TEST_F(EngineTest, ASlowRevalidationHoldsUpNobody) {
   const std::string first = Pattern(2 * kBlock, 47);
