@@ -26,10 +26,10 @@ static_assert(FUSE_INIT_EXT == kInitExt);
 constexpr size_t kStackDepthOffset = offsetof(fuse_init_out, flags2) + sizeof(uint32_t);
 static_assert(kStackDepthOffset + sizeof(uint32_t) <= sizeof(fuse_init_out));
 
-InitExtras ExtrasOf(const FuseContext& context) {
+InitExtras ExtrasOf(const InitState& init) {
   InitExtras extras;
-  extras.flags = context.init_flags & kForgottenFlags;
-  if (context.has_passthrough) {
+  extras.flags = init.flags & kForgottenFlags;
+  if (init.has_passthrough) {
     extras.flags |= kInitExt | kInitPassthrough;
     extras.max_stack_depth = kMaxStackDepth;
   }
@@ -37,20 +37,14 @@ InitExtras ExtrasOf(const FuseContext& context) {
 }
 
 ssize_t Write(int fd, iovec* pieces, int count, void* userdata) {
-  auto& context = *static_cast<FuseContext*>(userdata);
-  // INIT is the first request, and no other is sent before it is answered.
-  if (!context.init_answered.load(std::memory_order_relaxed) &&
-      CompleteInitReply(pieces, count, ExtrasOf(context))) {
-    context.init_answered.store(true, std::memory_order_relaxed);
-  }
-  return writev(fd, pieces, count);
+  return WriteReply(fd, pieces, count, static_cast<FuseContext*>(userdata)->init);
 }
 
 ssize_t Read(int fd, void* buffer, size_t size, void* userdata) {
   const ssize_t got = read(fd, buffer, size);
-  auto& context = *static_cast<FuseContext*>(userdata);
-  if (got > 0 && !context.init_answered.load(std::memory_order_relaxed)) {
-    if (const auto offer = OfferOfInit(buffer, static_cast<size_t>(got))) context.offer = *offer;
+  InitState& init = static_cast<FuseContext*>(userdata)->init;
+  if (got > 0 && !init.answered.load(std::memory_order_relaxed)) {
+    if (const auto offer = OfferOfInit(buffer, static_cast<size_t>(got))) init.offer = *offer;
   }
   return got;
 }
@@ -99,6 +93,15 @@ bool CompleteInitReply(const iovec* pieces, int count, const InitExtras& extras)
                 sizeof extras.max_stack_depth);
   }
   return true;
+}
+
+// INIT is the first request, and no other is sent before it is answered.
+ssize_t WriteReply(int fd, iovec* pieces, int count, InitState& init) {
+  const bool is_init = !init.answered.load(std::memory_order_relaxed) &&
+                       CompleteInitReply(pieces, count, ExtrasOf(init));
+  const ssize_t written = writev(fd, pieces, count);
+  if (is_init && written > 0) init.answered.store(true, std::memory_order_release);
+  return written;
 }
 
 bool InstallFuseIo(fuse_session* session) {

@@ -4,6 +4,7 @@
 
 #include <sys/uio.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -23,6 +24,14 @@ struct InitExtras {
   uint32_t max_stack_depth = 0;  // with kInitPassthrough
 };
 
+// What a mount and its kernel agree on by INIT.
+struct InitState {
+  KernelOffer offer;                  // what the kernel's INIT offers
+  uint32_t flags = 0;                 // FUSE_CAP_*: agreed
+  bool has_passthrough = false;       // agreed
+  std::atomic<bool> answered{false};  // release: the kernel has the reply; only now does it hold
+};
+
 // Once, after mounting and before the loop. The session's userdata is a FuseContext. False: libfuse
 // has no memory for it.
 bool InstallFuseIo(fuse_session* session);
@@ -32,5 +41,8 @@ std::optional<KernelOffer> OfferOfInit(const void* message, size_t size);
 
 // Completes what is about to be sent, if that is a successful reply to INIT. True: it was.
 bool CompleteInitReply(const iovec* pieces, int count, const InitExtras& extras);
+
+// writev of a reply, completed if it is the one to INIT.
+ssize_t WriteReply(int fd, iovec* pieces, int count, InitState& init);
 
 }  // namespace dartfs::fs

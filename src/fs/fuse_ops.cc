@@ -119,14 +119,13 @@ void ChoosePassthrough(fuse_conn_info* conn) { static_cast<void>(conn); }  // fu
 void OnInit(void* userdata, fuse_conn_info* conn) {
   auto& context = *static_cast<FuseContext*>(userdata);
   ChooseCapabilities(conn);
-  context.init_flags = kWanted & conn->capable;
-  context.has_passthrough =
-      context.want_passthrough && (context.offer.flags & kInitPassthrough) != 0;
-  if (context.has_passthrough) ChoosePassthrough(conn);
+  InitState& init = context.init;
+  init.flags = kWanted & conn->capable;
+  init.has_passthrough = context.want_passthrough && (init.offer.flags & kInitPassthrough) != 0;
+  if (init.has_passthrough) ChoosePassthrough(conn);
   conn->max_read = kMaxReadBytes;
   conn->max_background = context.max_background;
   conn->congestion_threshold = context.max_background * 3 / 4;
-  context.initialised.store(true, std::memory_order_release);
 }
 
 void OnLookup(fuse_req_t req, fuse_ino_t parent, const char* name) {

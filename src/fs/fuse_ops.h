@@ -5,7 +5,6 @@
 #define FUSE_USE_VERSION 312
 #include <fuse_lowlevel.h>
 
-#include <atomic>
 #include <memory>
 
 #include "fs/file_system.h"
@@ -22,11 +21,7 @@ struct FuseContext {
   const unsigned max_background;  // requests of the kernel's read-ahead under way
   const bool want_passthrough;
   OpCounts counts;
-  KernelOffer offer;             // what the kernel's INIT offers
-  uint32_t init_flags = 0;       // FUSE_CAP_*: agreed with the kernel by INIT
-  bool has_passthrough = false;  // agreed by INIT
-  std::atomic<bool> init_answered{false};
-  std::atomic<bool> initialised{false};  // release: set once INIT has been worked on
+  InitState init;
 };
 
 // One READ at most; mount option and connection must say the same.

@@ -65,7 +65,7 @@ struct FuseSession::Impl {
                 .max_background = options.max_background,
                 .want_passthrough = options.passthrough,
                 .counts = {},
-                .offer = {}} {}
+                .init = {}} {}
 
   void Loop(unsigned threads);
   void EndLoop();
@@ -143,7 +143,7 @@ FuseSession::~FuseSession() {
 core::Status FuseSession::WaitReady(core::Duration timeout) {
   constexpr core::Duration kStep = std::chrono::milliseconds(1);
   for (core::Duration waited{}; waited < timeout; waited += kStep) {
-    if (impl_->context.initialised.load(std::memory_order_acquire)) return {};
+    if (impl_->context.init.answered.load(std::memory_order_acquire)) return {};
     if (WaitEnded(kStep)) {
       return core::MakeError(core::Code::kIo, "the kernel ended the connection at once");
     }
@@ -158,7 +158,7 @@ core::Status FuseSession::StartPassthrough(const std::string& probe_file) {
   if (!context.want_passthrough) {
     return core::MakeError(core::Code::kUnsupported, "switched off by the option passthrough");
   }
-  if (!context.has_passthrough) {
+  if (!context.init.has_passthrough) {
     return core::MakeError(core::Code::kUnsupported,
                            "the kernel does not offer it (it takes 6.9 or later with "
                            "CONFIG_FUSE_PASSTHROUGH)");

@@ -1,12 +1,17 @@
 #include "fs/fuse_io.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <linux/fuse.h>
+#include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstring>
+#include <thread>
 
+#include "core/base/unique_fd.h"
 #include "fs/fuse_passthrough.h"
 
 namespace dartfs::fs {
@@ -86,6 +91,31 @@ TEST(FuseIo, OtherRequestsOfferNothing) {
   request.body.flags = FUSE_ASYNC_READ;
   EXPECT_FALSE(OfferOfInit(&request, sizeof request));
   EXPECT_FALSE(OfferOfInit(&request, 3));
+}
+
+// What waits for INIT may ask the kernel at once for what INIT agrees on.
+TEST(FuseIo, InitIsAnsweredOnlyOnceTheKernelHasTheReply) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(pipe2(ends.data(), O_NONBLOCK), 0);
+  const core::UniqueFd from(ends[0]);
+  const core::UniqueFd to(ends[1]);
+  const std::array<char, 4096> filling{};
+  while (write(to.get(), filling.data(), filling.size()) > 0) {
+  }
+  ASSERT_EQ(fcntl(to.get(), F_SETFL, 0), 0);
+
+  InitState init;
+  Reply reply;
+  auto pieces = reply.Pieces();
+  std::thread writer(
+      [&] { WriteReply(to.get(), pieces.data(), static_cast<int>(pieces.size()), init); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_FALSE(init.answered.load());
+  std::array<char, 1 << 17> drained{};
+  while (read(from.get(), drained.data(), drained.size()) > 0) {
+  }
+  writer.join();
+  EXPECT_TRUE(init.answered.load());
 }
 
 }  // namespace
