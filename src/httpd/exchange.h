@@ -1,0 +1,95 @@
+// Exchange: one request and its one answer. A Handler gets it on an event thread, keeps it for as
+// long as it likes, and answers from any thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "core/base/result.h"
+#include "httpd/body.h"
+#include "httpd/request.h"
+#include "httpd/response.h"
+
+namespace dartfs::httpd {
+
+// Which of a node's listeners a request has come to.
+struct Listener {
+  bool client = true;  // serves local programs
+  bool peer = true;    // serves other nodes
+  bool admin = true;   // serves the operator
+  bool loopback = true;
+  uint16_t port = 0;  // 0: a socket without one
+};
+
+// Where an answer's bytes came from: X-Cache, and a field of the access log.
+enum class BytesFrom : uint8_t { kNone, kHit, kMiss, kPeer, kPass };
+
+// What the access log says of an exchange besides what was sent.
+struct AccessNote {
+  BytesFrom from = BytesFrom::kNone;
+  std::string trace_id;  // of the request's traceparent, checked; empty: none
+};
+
+// Of one connection, used by Exchange. Any thread.
+class ExchangeLink {
+ public:
+  virtual ~ExchangeLink() = default;
+  virtual void Answer(ResponseHead head, std::unique_ptr<Body> body, AccessNote note) = 0;
+  virtual bool gone() const = 0;
+};
+
+class Exchange {
+ public:
+  Exchange(Request request, Listener listener, std::string client,
+           std::shared_ptr<ExchangeLink> link);
+  ~Exchange();  // unanswered: 500
+  Exchange(const Exchange&) = delete;
+  Exchange& operator=(const Exchange&) = delete;
+
+  const Request& request() const { return request_; }
+  const Listener& listener() const { return listener_; }
+  const std::string& client() const { return client_; }  // "127.0.0.1:50312", "unix"
+  bool is_head() const { return request_.method == "HEAD"; }
+  AccessNote& note() { return note_; }
+  // The client has hung up, as far as one can see: an answer would reach nobody.
+  bool gone() const { return link_->gone(); }
+
+  // The one answer; a second is ignored. With kLength and no body: for HEAD, 304 and the like, or a
+  // content_length of zero. The body's first piece is pulled before the status line goes out: an
+  // error there is answered as ErrorAnswer says; a later one, or an end before content_length
+  // bytes, cuts the connection. The body of a HEAD is dropped unpulled.
+  void Respond(ResponseHead head, std::unique_ptr<Body> body = nullptr);
+  // A line for people as text/plain.
+  void RespondText(int status, std::string text);
+  void RespondText(ResponseHead head, std::string text);
+  void RespondError(const core::Error& error);
+
+ private:
+  const Request request_;
+  const Listener listener_;
+  const std::string client_;
+  const std::shared_ptr<ExchangeLink> link_;
+  AccessNote note_;
+  bool answered_ = false;
+};
+
+using ExchangePtr = std::unique_ptr<Exchange>;
+
+class Handler {
+ public:
+  virtual ~Handler() = default;
+  // On an event thread: must not block. Outlives all exchanges.
+  virtual void Handle(ExchangePtr exchange) = 0;
+};
+
+struct TextAnswer {
+  ResponseHead head;
+  std::string text;
+};
+// Of an error before any byte went out: status_map's status, WWW-Authenticate and Retry-After where
+// they belong, and a line that says what happened.
+TextAnswer ErrorAnswer(const core::Error& error);
+
+}  // namespace dartfs::httpd
