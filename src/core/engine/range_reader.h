@@ -59,6 +59,8 @@ class RangeReader {
   // Goes back to `offset`, after a FileSlice could not be read: the block is dropped then, and Next
   // fetches it again. A block that can't be read time after time is an error.
   void Rewind(uint64_t offset);
+  // Goes to `offset`, back or forth within the range; leaves the flight it was in.
+  void Seek(uint64_t offset);
   // Where the next piece begins.
   uint64_t position() const { return position_; }
   void SetInterested(bool interested);
