@@ -4,6 +4,7 @@
 
 #include "core/engine/digest_check.h"
 #include "core/engine/flight.h"
+#include "core/engine/flight_env.h"
 
 namespace dartfs::core {
 
@@ -24,5 +25,7 @@ bool Object::verified() const {
 bool Object::refused() const {
   return flights_ != nullptr && flights_->digest() != nullptr && flights_->digest()->refused();
 }
+
+const Grid& GridOf(const Object& object) { return object.flights().env().options.grid; }
 
 }  // namespace dartfs::core

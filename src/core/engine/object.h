@@ -63,4 +63,7 @@ class Object {
   const bool one_pass_;
 };
 
+// The grid its blocks are of.
+const Grid& GridOf(const Object& object);
+
 }  // namespace dartfs::core

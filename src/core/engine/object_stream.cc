@@ -35,7 +35,7 @@ ObjectStream::ObjectStream(std::shared_ptr<Object> object, StreamOptions options
       reader_(object_, OptionsOfRange(options_)),
       next_ahead_(object_->flights().env().options.grid.BlockOfOffset(options_.offset) + 1) {}
 
-RangeStep ObjectStream::Next(uint64_t max, Waker wake) {
+RangeStep ObjectStream::Next(uint64_t max, Waker&& wake) {
   RangeStep step = reader_.Next(max, std::move(wake));
   fetched_ =
       fetched_ || std::holds_alternative<MemorySlice>(step) || std::holds_alternative<NotYet>(step);
@@ -54,6 +54,12 @@ void ObjectStream::Rest(uint64_t position) {
   reader_.Seek(position);
   ahead_.clear();
   next_ahead_ = object_->flights().env().options.grid.BlockOfOffset(reader_.position()) + 1;
+}
+
+void ObjectStream::GiveBack(uint64_t bytes) {
+  DARTFS_CHECK(bytes <= reader_.position() - options_.offset);
+  object_->flights().env().counters.cache_bytes.fetch_sub(bytes, std::memory_order_relaxed);
+  reader_.Seek(reader_.position() - bytes);
 }
 
 // Blocks from the range's first on.

@@ -26,7 +26,7 @@ class ObjectStream {
   ObjectStream(std::shared_ptr<Object> object, StreamOptions options);
 
   // As RangeReader::Next. Whoever asks for more has taken all that came before.
-  RangeStep Next(uint64_t max, Waker wake);
+  RangeStep Next(uint64_t max, Waker&& wake);
   // As RangeReader::Rewind.
   void Rewind(uint64_t offset);
   uint64_t position() const { return reader_.position(); }
@@ -34,6 +34,8 @@ class ObjectStream {
   // follows comes from the store, or is fetched again. Next goes on at `position`, which is not
   // past position().
   void Rest(uint64_t position);
+  // The last `bytes` of a FileSlice just given: they come again with Next.
+  void GiveBack(uint64_t bytes);
   // Of the pieces so far: whether any came out of a flight rather than from the store.
   bool fetched() const { return fetched_; }
 

@@ -24,7 +24,7 @@ RangeReader::RangeReader(std::shared_ptr<Object> object, RangeOptions options)
       end_(EndOf(*object_, options_)),
       position_(options_.offset) {}
 
-RangeStep RangeReader::Next(uint64_t max, Waker wake) {
+RangeStep RangeReader::Next(uint64_t max, Waker&& wake) {
   if (position_ >= end_) return EndOfRange{};
   FlightEnv& env = object_->flights().env();
   const Grid& grid = env.options.grid;
