@@ -47,10 +47,13 @@ class CurlEasy final {
   long OsErrno() const;
 
  private:
-  explicit CurlEasy(CURL* easy) : easy_(easy) {}
-  Status SetFixed(const HttpClientOptions& options, const CurlCallbacks& callbacks);
+  CurlEasy(CURL* easy, const HttpClientOptions& options) : easy_(easy), options_(options) {}
+  Status SetFixed(const CurlCallbacks& callbacks);
+  void SetUserAgent(const std::string& of_client, CURLcode* rc);
 
   CURL* const easy_;
+  const HttpClientOptions& options_;  // outlives it
+  std::string client_agent_;          // what SetUserAgent was last called with
   curl_slist* headers_ = nullptr;
   std::array<char, CURL_ERROR_SIZE> error_text_{};
 };

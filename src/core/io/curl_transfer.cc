@@ -123,7 +123,8 @@ bool CurlTransfer::OnHead() {
   shared_.changed.push_back(this);
   HttpHead& head = parser_->head();
   head.effective_url = hop_.url.ToString();
-  if (IsRedirect(head.status)) return Discard(Use::kRedirect);
+  if (call_->request.follow_redirects && IsRedirect(head.status)) return Discard(Use::kRedirect);
+  head.redirect_headers = redirect_headers_;
   shared_.mailbox.Answered(*origin_, slot_, head);
   Status verdict = call_->sink().OnHead(head);
   if (verdict) return true;
@@ -135,7 +136,7 @@ bool CurlTransfer::OnHead() {
 bool CurlTransfer::Discard(Use use) {
   use_ = use;
   const HttpFraming& framing = parser_->framing();
-  const auto due = framing.BodyBytes(parser_->head().status);
+  const auto due = hop_.head ? uint64_t{0} : framing.BodyBytes(parser_->head().status);
   drain_left_ = kDrainBytes;
   return due ? *due <= kDrainBytes : framing.chunked;
 }
@@ -225,6 +226,7 @@ void CurlTransfer::NextHop() {
     return;
   }
   ++redirects_;
+  NoteRedirect(parser_->head(), &redirect_headers_);
   Result<HttpHop> next = FollowRedirect(std::move(hop_), parser_->head());
   if (!next) {
     hop_ = call_->target.hop;
@@ -275,7 +277,7 @@ void CurlTransfer::FlushBytes() {
 
 std::string CurlTransfer::What() const {
   const Url& url = phase_ == Phase::kQueued ? call_->target.hop.url : hop_.url;
-  return "GET " + RedactUrl(url.ToString());
+  return call_->request.method + ' ' + RedactUrl(url.ToString());
 }
 
 Error CurlTransfer::Late(const std::string& why) const {

@@ -104,6 +104,7 @@ class CurlTransfer final {
 
   HttpHop hop_;
   int redirects_ = 0;
+  std::vector<HttpHeader> redirect_headers_;
   std::unique_ptr<CurlEasy> easy_;
   bool attached_ = false;  // to the multi handle
   std::unique_ptr<HeadParser> parser_;
