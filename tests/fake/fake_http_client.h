@@ -245,6 +245,7 @@ class FakeHttpClient final : public HttpClient {
     MutexLock lock(mu_);
     return origins_;
   }
+  void SetOriginPolicy(OriginPolicy) override {}
   void Stop() override {
     std::vector<std::shared_ptr<Call>> all;
     {

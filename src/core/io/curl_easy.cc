@@ -46,10 +46,9 @@ void SetConnection(CURL* easy, const HttpClientOptions& options, CURLcode* rc) {
   // A cancelled call must not wait for a resolver that hangs.
   Set(easy, CURLOPT_QUICK_EXIT, 1L, rc);
   Set(easy, CURLOPT_NOSIGNAL, 1L, rc);
-  if (!options.use_environment_proxies) {
-    Set(easy, CURLOPT_PROXY, "", rc);
-    Set(easy, CURLOPT_NOPROXY, "*", rc);
-  }
+  // Nothing of the environment: SetProxy knows it.
+  Set(easy, CURLOPT_PROXY, "", rc);
+  Set(easy, CURLOPT_NOPROXY, "", rc);
   Set(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L, rc);
   Set(easy, CURLOPT_SSL_VERIFYPEER, 1L, rc);
   Set(easy, CURLOPT_SSL_VERIFYHOST, 2L, rc);
@@ -113,7 +112,13 @@ void CurlEasy::SetUserAgent(const std::string& of_client, CURLcode* rc) {
   client_agent_ = of_client;
 }
 
-Status CurlEasy::Prepare(const HttpHop& hop, void* owner) {
+void CurlEasy::SetProxy(const std::string& proxy, CURLcode* rc) {
+  if (proxy == proxy_) return;
+  Set(easy_, CURLOPT_PROXY, proxy.c_str(), rc);
+  proxy_ = proxy;
+}
+
+Status CurlEasy::Prepare(const HttpHop& hop, const std::string& proxy, void* owner) {
   curl_slist* list = nullptr;
   bool listed = true;
   if (!Has(hop.headers, "accept-encoding")) listed &= Append(&list, "Accept-Encoding: identity");
@@ -128,6 +133,7 @@ Status CurlEasy::Prepare(const HttpHop& hop, void* owner) {
   Set(easy_, CURLOPT_HTTPHEADER, list, &rc);
   curl_slist_free_all(std::exchange(headers_, list));
   Set(easy_, CURLOPT_NOBODY, hop.head ? 1L : 0L, &rc);
+  SetProxy(proxy, &rc);
   SetUserAgent(hop.user_agent, &rc);
   Set(easy_, CURLOPT_URL, hop.url.ToString().c_str(), &rc);
   Set(easy_, CURLOPT_HEADERDATA, owner, &rc);

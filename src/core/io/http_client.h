@@ -17,6 +17,7 @@
 
 #include "core/base/result.h"
 #include "core/base/time.h"
+#include "core/io/origin_policy.h"
 
 namespace dartfs::core {
 
@@ -45,6 +46,9 @@ struct HttpRequest {
   // Of the program that a request is made for: sent before ours in User-Agent, cut to 1 KiB. Empty:
   // ours alone.
   std::string user_agent;
+  // A client of the network has named the URL, nobody of this node: see
+  // OriginPolicy::CheckUrlByProxy.
+  bool untrusted_url = false;
 };
 
 struct HttpHead {
@@ -116,6 +120,8 @@ class HttpClient {
   // True while read-ahead to this authority would be refused.
   virtual bool Throttled(const std::string& authority) = 0;
   virtual std::vector<OriginStatus> Origins() = 0;
+  // For all requests from now on, also over connections that are there already. What runs goes on.
+  virtual void SetOriginPolicy(OriginPolicy policy) = 0;
   // Cancels all, waits for the transfer threads. Twice is fine; Start afterwards gives kCancelled.
   virtual void Stop() = 0;
 };
@@ -133,6 +139,7 @@ struct HttpClientOptions {
   std::string user_agent = "dartfs/" DARTFS_VERSION;
   std::string ca_file;                  // empty: the system's
   bool use_environment_proxies = true;  // http_proxy, https_proxy, no_proxy
+  OriginPolicy origin_policy;
   // Lifts the address policy's default refusals. They are about the address connected to, which
   // with a proxy is the proxy's: the origin's is judged then only where the URL's host is one.
   bool allow_link_local = false;
