@@ -25,7 +25,7 @@ std::optional<ContentRange> ParseContentRange(std::string_view text);
 std::optional<uint64_t> ParseUnsatisfiedRange(std::string_view text);
 
 // The Error for a status that is not the hoped-for one; `what` names the request ("GET <redacted
-// url>"). Carries the status and Retry-After.
+// url>"). Carries the status, Retry-After and of a 401 the challenge.
 Error StatusError(const HttpHead& head, const std::string& what);
 
 struct ExpectedBlock {
