@@ -242,6 +242,7 @@ std::vector<HttpHeader> VersionGuard(std::string_view version) {
 
 Result<ProbeFacts> ReadProbeHead(const HttpHead& head, bool fixed, const std::string& what) {
   ProbeFacts facts;
+  facts.fields = ReadAnswerFields(head);
   if (head.status == 304) {
     facts.not_modified = true;
     return facts;

@@ -10,6 +10,7 @@
 
 #include "core/base/result.h"
 #include "core/base/version.h"
+#include "core/engine/answer_fields.h"
 #include "core/io/http_client.h"
 
 namespace dartfs::core {
@@ -56,6 +57,8 @@ struct ProbeFacts {
   std::string etag;           // as sent
   std::string last_modified;  // as sent
   std::string content_type;
+  AnswerFields fields;
+  bool via_redirect = false;  // by another URL; for who knows which was asked for
 };
 // `fixed`: content-addressed or declared immutable. Errors as above; a 206 that hides the total, or
 // is of another range, is kBadResponse.
