@@ -9,10 +9,11 @@
 namespace dartfs::core {
 
 Object::Object(Facts facts, std::shared_ptr<StoredObject> stored,
-               std::shared_ptr<FlightTable> flights)
+               std::shared_ptr<FlightTable> flights, AnswerFields answer)
     : facts_(std::move(facts)),
       stored_(std::move(stored)),
       flights_(std::move(flights)),
+      answer_(std::make_shared<const AnswerFields>(std::move(answer))),
       range_blind_(facts_.range_blind),
       one_pass_(facts_.one_pass) {}
 
@@ -27,5 +28,16 @@ bool Object::refused() const {
 }
 
 const Grid& GridOf(const Object& object) { return object.flights().env().options.grid; }
+
+std::shared_ptr<const AnswerFields> Object::answer() const {
+  MutexLock lock(answer_mu_);
+  return answer_;
+}
+
+void Object::SetAnswer(AnswerFields answer) {
+  auto fresh = std::make_shared<const AnswerFields>(std::move(answer));
+  MutexLock lock(answer_mu_);
+  answer_.swap(fresh);
+}
 
 }  // namespace dartfs::core
