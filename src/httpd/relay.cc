@@ -22,13 +22,28 @@ using core::Status;
 // Of one answer, in memory, before the origin is told to wait.
 constexpr size_t kQueueBytes = 512 * 1024;
 
-constexpr std::array<std::string_view, 22> kEntityFields = {
-    "accept-ranges",       "age",          "cache-control",        "content-disposition",
-    "content-encoding",    "content-language", "content-range",    "content-type",
-    "docker-content-digest", "docker-distribution-api-version", "etag", "expires",
-    "last-modified",       "link",         "location",             "retry-after",
-    "vary",                "www-authenticate", "x-linked-etag",    "x-linked-size",
-    "x-repo-commit",       "content-location"};
+constexpr std::array<std::string_view, 22> kEntityFields = {"accept-ranges",
+                                                            "age",
+                                                            "cache-control",
+                                                            "content-disposition",
+                                                            "content-encoding",
+                                                            "content-language",
+                                                            "content-range",
+                                                            "content-type",
+                                                            "docker-content-digest",
+                                                            "docker-distribution-api-version",
+                                                            "etag",
+                                                            "expires",
+                                                            "last-modified",
+                                                            "link",
+                                                            "location",
+                                                            "retry-after",
+                                                            "vary",
+                                                            "www-authenticate",
+                                                            "x-linked-etag",
+                                                            "x-linked-size",
+                                                            "x-repo-commit",
+                                                            "content-location"};
 
 bool IsEntityField(const std::string& name) {
   const std::string lower = core::ToLowerAscii(name);
@@ -146,8 +161,7 @@ Result<BodyVerdict> RelayState::OnBody(std::span<const std::byte> bytes) {
       paused_ = true;
       return BodyVerdict::kPause;
     }
-    queue_.push_back(
-        {std::make_shared<std::vector<std::byte>>(bytes.begin(), bytes.end()), 0});
+    queue_.push_back({std::make_shared<std::vector<std::byte>>(bytes.begin(), bytes.end()), 0});
     queued_ += bytes.size();
     wake = std::move(wake_);
   }
@@ -216,15 +230,19 @@ void RelayState::Abandon() {
 void RelayCall(core::HttpClient& http, ExchangePtr exchange, core::HttpRequest request,
                RelayOptions options) {
   const bool only_head = exchange->is_head();
-  auto state =
-      std::make_shared<RelayState>(std::move(exchange), std::move(options), only_head);
+  auto state = std::make_shared<RelayState>(std::move(exchange), std::move(options), only_head);
   state->SetCall(http.Start(std::move(request), state));
 }
 
 void AddRelayedFields(const Request& from, core::HttpRequest& to) {
-  constexpr std::array<const char*, 8> kFields = {
-      "Accept",        "Accept-Language",   "Range",               "If-Range",
-      "If-None-Match", "If-Modified-Since", "If-Unmodified-Since", "If-Match"};
+  constexpr std::array<const char*, 8> kFields = {"Accept",
+                                                  "Accept-Language",
+                                                  "Range",
+                                                  "If-Range",
+                                                  "If-None-Match",
+                                                  "If-Modified-Since",
+                                                  "If-Unmodified-Since",
+                                                  "If-Match"};
   for (const char* name : kFields) {
     if (auto value = from.Find(name)) to.headers.push_back({name, std::move(*value)});
   }
