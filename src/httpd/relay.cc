@@ -114,11 +114,12 @@ std::string ChallengeOf(const HttpHead& head) {
   return all;
 }
 
-ResponseHead HeadFor(const HttpHead& from, bool only_head) {
+ResponseHead HeadFor(const HttpHead& from, bool only_head, bool cookies) {
   ResponseHead head;
   head.status = from.status;
   for (const auto& header : from.headers) {
-    if (IsEntityField(header.name)) head.AddForeign(header.name, header.value);
+    const bool cookie = cookies && core::EqualsIgnoreCase(header.name, "Set-Cookie");
+    if (cookie || IsEntityField(header.name)) head.AddForeign(header.name, header.value);
   }
   const bool bodiless = from.status == 204 || from.status == 304;
   const auto length = from.Find("Content-Length");
@@ -141,7 +142,7 @@ Status RelayState::OnHead(const HttpHead& head) {
       return MakeError(Code::kCancelled, "asked again with a login");
     }
   }
-  ResponseHead answer = HeadFor(head, only_head_);
+  ResponseHead answer = HeadFor(head, only_head_, options_.cookies);
   if (options_.finish) options_.finish(answer);
   ExchangePtr exchange = std::move(exchange_);
   if (only_head_) {
