@@ -25,8 +25,7 @@ Doors Service::DoorsFor(const Listener& listener) const {
 
 void Service::Handle(ExchangePtr exchange) {
   const Request& request = exchange->request();
-  const Knock knock =
-      FindDoor(request.method, request.target, DoorsFor(exchange->listener()));
+  const Knock knock = FindDoor(request.method, request.target, DoorsFor(exchange->listener()));
   if (knock.door != Door::kPeer) {
     if (auto refusal = CheckClient(request, knock.door, options_.policy)) {
       return exchange->RespondText(std::move(refusal->head), std::move(refusal->text));
