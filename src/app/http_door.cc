@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <climits>
 #include <cstdlib>
 #include <thread>
@@ -100,7 +101,15 @@ Result<std::vector<ServedSocket>> SocketsOf(const Options& options,
   }
   const bool given_client = given.size() > (given_admin ? 1U : 0U);
   if (!given_client && options.listen != "none") {
-    TRY(AddListening(options.listen, false, own_admin, sockets));
+    const std::string where = options.listen.empty() ? kDefaultListen : options.listen;
+    Status listening = AddListening(where, false, own_admin, sockets);
+    // Nobody has asked for it, and a mount is of use without it.
+    const bool by_the_way = options.listen.empty() && !options.no_mount;
+    if (!listening && by_the_way && listening.error().sys_errno == EADDRINUSE) {
+      LOG_WARN("no HTTP: {}", listening.error().context);
+    } else if (!listening) {
+      return std::move(listening).error();
+    }
   }
   if (!given_admin && !options.admin.empty()) TRY(AddListening(options.admin, true, true, sockets));
   return sockets;
