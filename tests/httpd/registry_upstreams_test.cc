@@ -94,9 +94,9 @@ TEST(RegistryUpstreams, UrlsThatAreNone) {
   for (const char* text : {"", "h", "ftp://h", "https://h/v2", "https://h/?x", "https://h/?"}) {
     EXPECT_FALSE(ParseRegistryUrl(text).has_value()) << text;
   }
-  const auto login = ParseRegistryUrl("https://me:geheim@h/");
+  const auto login = ParseRegistryUrl("https://me:hunter2@h/");
   ASSERT_FALSE(login.has_value());
-  EXPECT_EQ(login.error().context.find("geheim"), std::string::npos);
+  EXPECT_EQ(login.error().context.find("hunter2"), std::string::npos);
   EXPECT_NE(login.error().context.find("--registry-auth"), std::string::npos);
 }
 
