@@ -46,6 +46,9 @@ struct [[nodiscard]] Error {
   std::string context;          // for people: what, to which URL (redacted), why; escaped already
   int http_status = 0;          // the origin's status where one caused this, else 0
   int64_t retry_after_ms = -1;  // what Retry-After asked for, -1 where absent
+  // The WWW-Authenticate of an origin's 401: its fields as sent, joined by ", ", at most 4 KiB of
+  // bytes that may stand in a header. Empty where there was none.
+  std::string challenge;
 
   std::string ToString() const;
   Error WithContext(const std::string& prefix) && {

@@ -30,6 +30,7 @@ struct HttpHeader {
 
 struct HttpRequest {
   std::string url;                  // as Url::ToString: http or https, no userinfo, no fragment
+  std::string method = "GET";       // or HEAD: then no body comes, whatever the head says of one
   std::vector<HttpHeader> headers;  // beyond Host, User-Agent, Accept-Encoding: identity
   // Value of Authorization, or empty. Sent to the URL's own authority only: a redirect to another
   // one drops it, and every configured header with it.
