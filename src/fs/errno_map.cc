@@ -38,6 +38,7 @@ int ErrnoOf(const core::Error& error) {
     case Code::kCorrupt:
     case Code::kIo:
     case Code::kNoSpace:
+    case Code::kRedirected:
     case Code::kInternal:
       return EIO;
   }

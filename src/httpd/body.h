@@ -42,6 +42,12 @@ class Body {
   // thread or on the caller's stack; otherwise it is dropped. After BodyEnd or an Error nothing
   // follows. Does not block.
   virtual BodyStep Next(uint64_t max, BodyWaker wake) = 0;
+  // The client takes nothing at present: what memory is held for it may be given back. True: the
+  // last `unsent` bytes of the last piece are not needed any more, Next will give them again.
+  virtual bool Rest(uint64_t unsent) {
+    (void)unsent;
+    return false;
+  }
 };
 
 // All of `text`.

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "core/base/result.h"
+#include "core/base/time.h"
 #include "httpd/body.h"
 #include "httpd/request.h"
 #include "httpd/response.h"
@@ -30,6 +31,19 @@ enum class BytesFrom : uint8_t { kNone, kHit, kMiss, kPeer, kPass };
 struct AccessNote {
   BytesFrom from = BytesFrom::kNone;
   std::string trace_id;  // of the request's traceparent, checked; empty: none
+};
+
+// An exchange that is over.
+struct AccessRecord {
+  int64_t unix_seconds = 0;  // of its end
+  std::string client;
+  std::string method;
+  std::string target;  // as sent, its query with it: not to be shown as it is
+  int status = 0;
+  uint64_t sent = 0;      // bytes of the body
+  bool complete = false;  // all of the answer has gone out
+  core::Duration took{};
+  AccessNote note;
 };
 
 // Of one connection, used by Exchange. Any thread.

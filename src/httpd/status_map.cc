@@ -33,6 +33,7 @@ int StatusOf(core::Code code) {
     case Code::kBadResponse:
     case Code::kCorrupt:
     case Code::kTooLarge:
+    case Code::kRedirected:
       return 502;
     case Code::kBusy:
     case Code::kCancelled:

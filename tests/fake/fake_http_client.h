@@ -96,13 +96,15 @@ class FakeHttpClient final : public HttpClient {
 
     // What the test answers. After the call's end (also by Cancel) these do nothing and say
     // kCancelled. `effective_url` empty: the URL that was asked for.
-    Status Head(int status, std::vector<HttpHeader> headers, std::string effective_url = "") {
+    Status Head(int status, std::vector<HttpHeader> headers, std::string effective_url = "",
+                std::vector<HttpHeader> redirect_headers = {}) {
       std::shared_ptr<HttpSink> sink = Live();
       if (sink == nullptr) return MakeError(Code::kCancelled, "fake call is over");
       HttpHead head;
       head.status = status;
       head.headers = std::move(headers);
       head.effective_url = effective_url.empty() ? request_.url : std::move(effective_url);
+      head.redirect_headers = std::move(redirect_headers);
       Status verdict = sink->OnHead(head);
       if (!verdict) Finish(verdict);
       return verdict;
@@ -243,6 +245,7 @@ class FakeHttpClient final : public HttpClient {
     MutexLock lock(mu_);
     return origins_;
   }
+  void SetOriginPolicy(OriginPolicy) override {}
   void Stop() override {
     std::vector<std::shared_ptr<Call>> all;
     {

@@ -23,7 +23,7 @@ TEST(ErrnoMap, EachCode) {
       {Code::kTooLarge, EFBIG},      {Code::kBusy, EBUSY},
       {Code::kCancelled, EINTR},     {Code::kUnsupported, EOPNOTSUPP},
       {Code::kIsDirectory, EISDIR},  {Code::kInvalidArgument, EINVAL},
-      {Code::kInternal, EIO},
+      {Code::kInternal, EIO},        {Code::kRedirected, EIO},
   };
   for (const auto& test : cases) {
     EXPECT_EQ(ErrnoOf(core::MakeError(test.code, "x")), test.expected) << CodeName(test.code);

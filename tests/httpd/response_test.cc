@@ -72,7 +72,7 @@ TEST(StatusMap, OriginsRefusalsPassThroughAndFailuresDoNot) {
       {Code::kDeadlineExceeded, 504}, {Code::kBadResponse, 502},
       {Code::kInvalidArgument, 400},  {Code::kBusy, 503},
       {Code::kRefused, 403},          {Code::kCorrupt, 502},
-      {Code::kInternal, 500},
+      {Code::kInternal, 500},         {Code::kRedirected, 502},
   };
   for (const auto& [code, status] : rows) EXPECT_EQ(StatusOf(code), status);
   EXPECT_TRUE(IsPassing(503));

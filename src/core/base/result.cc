@@ -49,6 +49,8 @@ const char* CodeName(Code code) {
       return "unsupported";
     case Code::kIsDirectory:
       return "is_directory";
+    case Code::kRedirected:
+      return "redirected";
     case Code::kInternal:
       return "internal";
   }

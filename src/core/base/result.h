@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <variant>
@@ -9,6 +10,8 @@
 #include "core/base/check.h"
 
 namespace dartfs::core {
+
+struct HttpHead;  // core/io/http_client.h
 
 // What went wrong, in the terms on which callers decide. errno values are made of it only in
 // fs/errno_map, HTTP status only in httpd/status_map.
@@ -34,6 +37,7 @@ enum class Code {
   kCancelled,            // by the caller
   kUnsupported,
   kIsDirectory,  // the URL redirects to itself plus "/"
+  kRedirected,   // the origin answered with a redirect that was not to be followed
   kInternal,
 };
 
@@ -49,6 +53,7 @@ struct [[nodiscard]] Error {
   // The WWW-Authenticate of an origin's 401: its fields as sent, joined by ", ", at most 4 KiB of
   // bytes that may stand in a header. Empty where there was none.
   std::string challenge;
+  std::shared_ptr<const HttpHead> answer;  // of kRedirected: the redirect, else null
 
   std::string ToString() const;
   Error WithContext(const std::string& prefix) && {

@@ -10,6 +10,7 @@ namespace dartfs::core {
 namespace {
 
 constexpr size_t kMaxValidatorBytes = 1024;
+constexpr size_t kMaxChallengeBytes = 4096;
 
 std::string HeaderOr(const HttpHead& head, std::string_view name, std::string fallback = "") {
   const auto value = head.Find(name);
@@ -107,6 +108,27 @@ int64_t RetryAfterMs(const HttpHead& head) {
   return std::clamp<int64_t>(*date - *now, 0, 86400) * 1000;
 }
 
+bool MayStandInAField(std::string_view value) {
+  return std::none_of(value.begin(), value.end(), [](char c) {
+    const auto u = static_cast<unsigned char>(c);
+    return (u < 0x20 && c != '\t') || u == 0x7f;
+  });
+}
+
+// Fields that would make it too long are left out whole: half a challenge is another one.
+std::string ChallengeOf(const HttpHead& head) {
+  std::string challenge;
+  for (const HttpHeader& header : head.headers) {
+    if (!EqualsIgnoreCase(header.name, "WWW-Authenticate")) continue;
+    const std::string_view value = TrimAscii(header.value);
+    const std::string_view comma = challenge.empty() ? "" : ", ";
+    if (value.empty() || !MayStandInAField(value)) continue;
+    if (challenge.size() + comma.size() + value.size() > kMaxChallengeBytes) continue;
+    challenge.append(comma).append(value);
+  }
+  return challenge;
+}
+
 Code CodeOfStatus(int status) {
   switch (status) {
     case 401:
@@ -160,6 +182,7 @@ Error StatusError(const HttpHead& head, const std::string& what) {
                           what + ": the origin answered " + std::to_string(head.status));
   error.http_status = head.status;
   error.retry_after_ms = RetryAfterMs(head);
+  if (head.status == 401) error.challenge = ChallengeOf(head);
   return error;
 }
 
@@ -219,6 +242,7 @@ std::vector<HttpHeader> VersionGuard(std::string_view version) {
 
 Result<ProbeFacts> ReadProbeHead(const HttpHead& head, bool fixed, const std::string& what) {
   ProbeFacts facts;
+  facts.fields = ReadAnswerFields(head);
   if (head.status == 304) {
     facts.not_modified = true;
     return facts;

@@ -10,6 +10,7 @@
 
 #include "core/base/result.h"
 #include "core/base/version.h"
+#include "core/engine/answer_fields.h"
 #include "core/io/http_client.h"
 
 namespace dartfs::core {
@@ -25,7 +26,7 @@ std::optional<ContentRange> ParseContentRange(std::string_view text);
 std::optional<uint64_t> ParseUnsatisfiedRange(std::string_view text);
 
 // The Error for a status that is not the hoped-for one; `what` names the request ("GET <redacted
-// url>"). Carries the status and Retry-After.
+// url>"). Carries the status, Retry-After and of a 401 the challenge.
 Error StatusError(const HttpHead& head, const std::string& what);
 
 struct ExpectedBlock {
@@ -56,6 +57,8 @@ struct ProbeFacts {
   std::string etag;           // as sent
   std::string last_modified;  // as sent
   std::string content_type;
+  AnswerFields fields;
+  bool via_redirect = false;  // by another URL; for who knows which was asked for
 };
 // `fixed`: content-addressed or declared immutable. Errors as above; a 206 that hides the total, or
 // is of another range, is kBadResponse.

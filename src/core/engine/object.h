@@ -9,7 +9,9 @@
 #include <string>
 
 #include "core/base/identity.h"
+#include "core/base/mutex.h"
 #include "core/base/url.h"
+#include "core/engine/answer_fields.h"
 #include "core/store/store.h"
 
 namespace dartfs::core {
@@ -27,7 +29,8 @@ class Object {
     bool one_pass = false;     // see spooled()
     bool immutable = false;    // declared so, or content-addressed: never revalidated
   };
-  Object(Facts facts, std::shared_ptr<StoredObject> stored, std::shared_ptr<FlightTable> flights);
+  Object(Facts facts, std::shared_ptr<StoredObject> stored, std::shared_ptr<FlightTable> flights,
+         AnswerFields answer = {});
 
   const Facts& facts() const { return facts_; }
   uint64_t size() const { return facts_.meta.size; }
@@ -54,13 +57,23 @@ class Object {
   bool spooled() const { return range_blind() || one_pass_; }
   void MarkRangeBlind() { range_blind_.store(true, std::memory_order_release); }
 
+  // What the origin's last answer of this version said to clients. Never null; another one once a
+  // revalidation has said otherwise.
+  std::shared_ptr<const AnswerFields> answer() const;
+  void SetAnswer(AnswerFields answer);
+
  private:
   const Facts facts_;
   const std::shared_ptr<StoredObject> stored_;
   const std::shared_ptr<FlightTable> flights_;
+  mutable Mutex answer_mu_;  // last
+  std::shared_ptr<const AnswerFields> answer_ GUARDED_BY(answer_mu_);
   std::atomic<bool> superseded_{false};
   std::atomic<bool> range_blind_;
   const bool one_pass_;
 };
+
+// The grid its blocks are of.
+const Grid& GridOf(const Object& object);
 
 }  // namespace dartfs::core

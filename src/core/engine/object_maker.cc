@@ -55,7 +55,8 @@ Result<std::shared_ptr<Object>> ObjectMaker::Make(const Url& url, const Identity
   TRY_ASSIGN(auto stored, env_.store.OpenObject(facts.key, facts.meta));
   if (!digest && WasFiledMeanwhile(identity)) return Make(url, identity, record, immutable);
   auto table = TableOf(stored, identity, std::move(digest));
-  return std::make_shared<Object>(std::move(facts), std::move(stored), std::move(table));
+  return std::make_shared<Object>(std::move(facts), std::move(stored), std::move(table),
+                                  record.fields);
 }
 
 std::shared_ptr<FlightTable> ObjectMaker::TableOf(const std::shared_ptr<StoredObject>& stored,

@@ -24,7 +24,7 @@ RangeReader::RangeReader(std::shared_ptr<Object> object, RangeOptions options)
       end_(EndOf(*object_, options_)),
       position_(options_.offset) {}
 
-RangeStep RangeReader::Next(uint64_t max, Waker wake) {
+RangeStep RangeReader::Next(uint64_t max, Waker&& wake) {
   if (position_ >= end_) return EndOfRange{};
   FlightEnv& env = object_->flights().env();
   const Grid& grid = env.options.grid;
@@ -114,11 +114,15 @@ Error RangeReader::CanNotKeep() const {
 void RangeReader::Rewind(uint64_t offset) {
   rewinds_ = offset == rewound_to_ ? rewinds_ + 1 : 1;
   rewound_to_ = offset;
-  position_ = offset;
-  ticket_ = FlightTicket();
-  ticket_block_.reset();
+  Seek(offset);
   FlightEnv& env = object_->flights().env();
   env.counters.refetched_corrupt.fetch_add(1, std::memory_order_relaxed);
+}
+
+void RangeReader::Seek(uint64_t offset) {
+  DARTFS_CHECK(offset >= options_.offset && offset <= end_);
+  position_ = offset;
+  Stop();
 }
 
 void RangeReader::SetInterested(bool interested) {

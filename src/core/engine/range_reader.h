@@ -53,12 +53,14 @@ class RangeReader {
   RangeReader(std::shared_ptr<Object> object, RangeOptions options);
 
   // The next piece, at most `max` bytes, from where the last one ended. NotYet: `wake` will run
-  // once, on an engine thread; otherwise it is dropped. After an Error or EndOfRange nothing
+  // once, on an engine thread; otherwise it is not taken. After an Error or EndOfRange nothing
   // follows.
-  RangeStep Next(uint64_t max, Waker wake);
+  RangeStep Next(uint64_t max, Waker&& wake);
   // Goes back to `offset`, after a FileSlice could not be read: the block is dropped then, and Next
   // fetches it again. A block that can't be read time after time is an error.
   void Rewind(uint64_t offset);
+  // Goes to `offset`, back or forth within the range; leaves the flight it was in.
+  void Seek(uint64_t offset);
   // Where the next piece begins.
   uint64_t position() const { return position_; }
   void SetInterested(bool interested);

@@ -1,12 +1,15 @@
 #include "core/engine/url_record.h"
 
 #include <limits>
+#include <utility>
 
 namespace dartfs::core {
 
 namespace {
 
-constexpr char kFormat = 1;
+constexpr char kFormat = 2;
+constexpr char kFormatWithoutFields = 1;
+constexpr uint64_t kMaxFields = 16;
 
 void PutNumber(std::string* out, uint64_t value, int bytes) {
   for (int i = 0; i < bytes; ++i) out->push_back(static_cast<char>(value >> (8 * i)));
@@ -39,6 +42,7 @@ class Cursor {
     rest_.remove_prefix(length);
     return text;
   }
+  bool Failed() const { return !ok_; }
   bool Finished() const { return ok_ && rest_.empty(); }
 
  private:
@@ -51,6 +55,31 @@ class Cursor {
   bool ok_ = true;
 };
 
+void PutFields(std::string* out, const UrlRecord& record) {
+  PutNumber(out, static_cast<uint64_t>(record.fields.shared_cacheable), 1);
+  PutNumber(out, static_cast<uint64_t>(record.via_redirect), 1);
+  PutNumber(out, record.fields.headers.size(), 1);
+  for (const HttpHeader& header : record.fields.headers) {
+    PutText(out, header.name);
+    PutText(out, header.value);
+  }
+}
+
+// False: not PutFields'.
+bool ReadFields(Cursor* cursor, UrlRecord* record) {
+  const uint64_t shared = cursor->Number(1);
+  const uint64_t redirect = cursor->Number(1);
+  const uint64_t count = cursor->Number(1);
+  if (shared > 1 || redirect > 1 || count > kMaxFields) return false;
+  record->fields.shared_cacheable = shared != 0;
+  record->via_redirect = redirect != 0;
+  for (uint64_t i = 0; i < count && !cursor->Failed(); ++i) {
+    std::string name = cursor->Text();
+    record->fields.headers.push_back({std::move(name), cursor->Text()});
+  }
+  return true;
+}
+
 }  // namespace
 
 std::string EncodeUrlRecord(const UrlRecord& record) {
@@ -62,11 +91,13 @@ std::string EncodeUrlRecord(const UrlRecord& record) {
   PutText(&out, record.content_type);
   PutNumber(&out, static_cast<uint64_t>(record.range_blind), 1);
   PutNumber(&out, static_cast<uint64_t>(record.seen_unix), 8);
+  PutFields(&out, record);
   return out;
 }
 
 std::optional<UrlRecord> DecodeUrlRecord(std::string_view bytes) {
-  if (bytes.empty() || bytes[0] != kFormat) return std::nullopt;
+  if (bytes.empty()) return std::nullopt;
+  if (bytes[0] != kFormat && bytes[0] != kFormatWithoutFields) return std::nullopt;
   Cursor cursor(bytes.substr(1));
   UrlRecord record;
   record.version = cursor.Text();
@@ -77,6 +108,11 @@ std::optional<UrlRecord> DecodeUrlRecord(std::string_view bytes) {
   const uint64_t flags = cursor.Number(1);
   record.range_blind = flags != 0;
   record.seen_unix = static_cast<int64_t>(cursor.Number(8));
+  if (bytes[0] == kFormatWithoutFields) {
+    record.fields.shared_cacheable = false;
+  } else if (!ReadFields(&cursor, &record)) {
+    return std::nullopt;
+  }
   if (!cursor.Finished() || flags > 1) return std::nullopt;
   return record;
 }

@@ -7,10 +7,13 @@
 #include <string>
 #include <string_view>
 
+#include "core/engine/answer_fields.h"
+
 namespace dartfs::core {
 
 // Written as a format version byte, then each field with a 32-bit little-endian length before it
-// (numbers: 8 bytes little-endian).
+// (numbers: 8 bytes little-endian). Version 1 had no `fields`: they are read as none, and as what
+// no shared cache may store.
 struct UrlRecord {
   std::string version;        // IDENTITY.md's version text
   uint64_t size = 0;          // bytes
@@ -19,6 +22,8 @@ struct UrlRecord {
   std::string content_type;
   bool range_blind = false;
   int64_t seen_unix = 0;  // seconds since the epoch, of the last answer that said so
+  AnswerFields fields;
+  bool via_redirect = false;  // the URL itself answers with a redirect
 
   bool operator==(const UrlRecord&) const = default;
 };

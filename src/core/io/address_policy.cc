@@ -184,7 +184,7 @@ Status AddressPolicy::CheckOne(const IpAddress& address, const IpAddress& asked)
   std::string name = "address " + asked.ToString();
   if (!(address == asked)) name += " (that is " + address.ToString() + ")";
   if (AnyContains(options_.deny, address)) {
-    return MakeError(Code::kRefused, name + " is on the list of denied addresses");
+    return MakeError(Code::kRefused, name + " is denied by --origin-deny");
   }
   if (options_.allow_link_local || AnyContains(options_.allow, address)) return {};
   const char* why = DefaultRefusal(address);

@@ -8,12 +8,12 @@
 
 #include "core/base/mutex.h"
 #include "core/base/thread.h"
-#include "core/io/address_policy.h"
 #include "core/io/curl_easy.h"
 #include "core/io/curl_loop.h"
 #include "core/io/curl_mailbox.h"
 #include "core/io/http_client.h"
 #include "core/io/http_redirect.h"
+#include "core/io/origin_policy.h"
 
 namespace dartfs::core {
 namespace {
@@ -59,16 +59,15 @@ class LateEnds final {
   std::thread thread_;  // set under mu_, joined by the destructor
 };
 
-AddressPolicy PolicyOf(const HttpClientOptions& options) {
-  AddressPolicyOptions policy;
+OriginPolicy WithOptions(OriginPolicy policy, const HttpClientOptions& options) {
   policy.allow_link_local = options.allow_link_local;
-  return AddressPolicy(policy);
+  return policy;
 }
 
 class CurlClient final : public HttpClient {
  public:
   explicit CurlClient(HttpClientOptions options)
-      : options_(std::move(options)), policy_(PolicyOf(options_)) {}
+      : options_(std::move(options)), policy_(WithOptions(options_.origin_policy, options_)) {}
   ~CurlClient() override { Stop(); }
 
   Status Init() {
@@ -113,6 +112,10 @@ class CurlClient final : public HttpClient {
     return all;
   }
 
+  void SetOriginPolicy(OriginPolicy policy) override {
+    policy_.Set(WithOptions(std::move(policy), options_));
+  }
+
   void Stop() override {
     MutexLock lock(stop_mu_);
     for (const auto& loop : loops_) loop->mailbox()->Stop();
@@ -125,7 +128,7 @@ class CurlClient final : public HttpClient {
   }
 
   const HttpClientOptions options_;
-  const AddressPolicy policy_;
+  CurrentOriginPolicy policy_;
   LateEnds late_;
   std::vector<std::unique_ptr<CurlLoop>> loops_;  // fixed after Init
   std::atomic<uint64_t> next_id_{1};

@@ -46,10 +46,9 @@ void SetConnection(CURL* easy, const HttpClientOptions& options, CURLcode* rc) {
   // A cancelled call must not wait for a resolver that hangs.
   Set(easy, CURLOPT_QUICK_EXIT, 1L, rc);
   Set(easy, CURLOPT_NOSIGNAL, 1L, rc);
-  if (!options.use_environment_proxies) {
-    Set(easy, CURLOPT_PROXY, "", rc);
-    Set(easy, CURLOPT_NOPROXY, "*", rc);
-  }
+  // Nothing of the environment: SetProxy knows it.
+  Set(easy, CURLOPT_PROXY, "", rc);
+  Set(easy, CURLOPT_NOPROXY, "", rc);
   Set(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L, rc);
   Set(easy, CURLOPT_SSL_VERIFYPEER, 1L, rc);
   Set(easy, CURLOPT_SSL_VERIFYHOST, 2L, rc);
@@ -80,8 +79,8 @@ Result<std::unique_ptr<CurlEasy>> CurlEasy::Create(const HttpClientOptions& opti
                                                    const CurlCallbacks& callbacks) {
   CURL* raw = curl_easy_init();
   if (raw == nullptr) return MakeError(Code::kInternal, "libcurl: no easy handle");
-  std::unique_ptr<CurlEasy> easy(new CurlEasy(raw));
-  TRY(easy->SetFixed(options, callbacks));
+  std::unique_ptr<CurlEasy> easy(new CurlEasy(raw, options));
+  TRY(easy->SetFixed(callbacks));
   return easy;
 }
 
@@ -90,10 +89,10 @@ CurlEasy::~CurlEasy() {
   curl_slist_free_all(headers_);
 }
 
-Status CurlEasy::SetFixed(const HttpClientOptions& options, const CurlCallbacks& callbacks) {
+Status CurlEasy::SetFixed(const CurlCallbacks& callbacks) {
   CURLcode rc = CURLE_OK;
-  SetConnection(easy_, options, &rc);
-  SetRequest(easy_, options, &rc);
+  SetConnection(easy_, options_, &rc);
+  SetRequest(easy_, options_, &rc);
   Set(easy_, CURLOPT_ERRORBUFFER, error_text_.data(), &rc);
   Set(easy_, CURLOPT_HEADERFUNCTION, callbacks.header, &rc);
   Set(easy_, CURLOPT_WRITEFUNCTION, callbacks.body, &rc);
@@ -105,7 +104,21 @@ Status CurlEasy::SetFixed(const HttpClientOptions& options, const CurlCallbacks&
   return MakeError(Code::kInternal, std::string("libcurl option: ") + curl_easy_strerror(rc));
 }
 
-Status CurlEasy::Prepare(const HttpHop& hop, void* owner) {
+void CurlEasy::SetUserAgent(const std::string& of_client, CURLcode* rc) {
+  if (of_client == client_agent_) return;
+  const std::string whole =
+      of_client.empty() ? options_.user_agent : of_client + ' ' + options_.user_agent;
+  Set(easy_, CURLOPT_USERAGENT, whole.c_str(), rc);
+  client_agent_ = of_client;
+}
+
+void CurlEasy::SetProxy(const std::string& proxy, CURLcode* rc) {
+  if (proxy == proxy_) return;
+  Set(easy_, CURLOPT_PROXY, proxy.c_str(), rc);
+  proxy_ = proxy;
+}
+
+Status CurlEasy::Prepare(const HttpHop& hop, const std::string& proxy, void* owner) {
   curl_slist* list = nullptr;
   bool listed = true;
   if (!Has(hop.headers, "accept-encoding")) listed &= Append(&list, "Accept-Encoding: identity");
@@ -119,6 +132,9 @@ Status CurlEasy::Prepare(const HttpHop& hop, void* owner) {
   error_text_[0] = '\0';
   Set(easy_, CURLOPT_HTTPHEADER, list, &rc);
   curl_slist_free_all(std::exchange(headers_, list));
+  Set(easy_, CURLOPT_NOBODY, hop.head ? 1L : 0L, &rc);
+  SetProxy(proxy, &rc);
+  SetUserAgent(hop.user_agent, &rc);
   Set(easy_, CURLOPT_URL, hop.url.ToString().c_str(), &rc);
   Set(easy_, CURLOPT_HEADERDATA, owner, &rc);
   Set(easy_, CURLOPT_WRITEDATA, owner, &rc);

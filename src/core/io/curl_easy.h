@@ -38,19 +38,24 @@ class CurlEasy final {
   CurlEasy(const CurlEasy&) = delete;
   CurlEasy& operator=(const CurlEasy&) = delete;
 
-  // What differs from request to request. `owner` is the callbacks' last argument and
-  // CURLINFO_PRIVATE.
-  Status Prepare(const HttpHop& hop, void* owner);
+  // What differs from request to request. `proxy` empty: none. `owner` is the callbacks' last
+  // argument and CURLINFO_PRIVATE.
+  Status Prepare(const HttpHop& hop, const std::string& proxy, void* owner);
 
   CURL* get() { return easy_; }
   const char* error_text() const { return error_text_.data(); }
   long OsErrno() const;
 
  private:
-  explicit CurlEasy(CURL* easy) : easy_(easy) {}
-  Status SetFixed(const HttpClientOptions& options, const CurlCallbacks& callbacks);
+  CurlEasy(CURL* easy, const HttpClientOptions& options) : easy_(easy), options_(options) {}
+  Status SetFixed(const CurlCallbacks& callbacks);
+  void SetProxy(const std::string& proxy, CURLcode* rc);
+  void SetUserAgent(const std::string& of_client, CURLcode* rc);
 
   CURL* const easy_;
+  const HttpClientOptions& options_;  // outlives it
+  std::string client_agent_;          // what SetUserAgent was last called with
+  std::string proxy_;                 // SetProxy
   curl_slist* headers_ = nullptr;
   std::array<char, CURL_ERROR_SIZE> error_text_{};
 };

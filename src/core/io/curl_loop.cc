@@ -20,7 +20,7 @@ constexpr Duration kLongestSleep = std::chrono::seconds(60);
 
 Result<std::unique_ptr<CurlLoop>> CurlLoop::Create(const std::string& name,
                                                    const HttpClientOptions& options,
-                                                   const AddressPolicy& policy) {
+                                                   const CurrentOriginPolicy& policy) {
   CURLM* multi = curl_multi_init();
   if (multi == nullptr) return MakeError(Code::kInternal, "libcurl: no multi handle");
   curl_multi_setopt(multi, CURLMOPT_MAXCONNECTS, kIdleConnections);
@@ -31,7 +31,8 @@ Result<std::unique_ptr<CurlLoop>> CurlLoop::Create(const std::string& name,
   return loop;
 }
 
-CurlLoop::CurlLoop(CURLM* multi, const HttpClientOptions& options, const AddressPolicy& policy)
+CurlLoop::CurlLoop(CURLM* multi, const HttpClientOptions& options,
+                   const CurrentOriginPolicy& policy)
     : mailbox_(std::make_shared<CurlMailbox>(options)),
       multi_(multi),
       shared_{options, policy,   *mailbox_,

@@ -14,11 +14,11 @@
 #include <utility>
 
 #include "core/base/result.h"
-#include "core/io/address_policy.h"
 #include "core/io/curl_mailbox.h"
 #include "core/io/curl_sockets.h"
 #include "core/io/curl_transfer.h"
 #include "core/io/http_client.h"
+#include "core/io/origin_policy.h"
 
 namespace dartfs::core {
 
@@ -27,7 +27,7 @@ class CurlLoop final {
   // `options` and `policy` outlive it.
   static Result<std::unique_ptr<CurlLoop>> Create(const std::string& name,
                                                   const HttpClientOptions& options,
-                                                  const AddressPolicy& policy);
+                                                  const CurrentOriginPolicy& policy);
   ~CurlLoop();  // Stop
   CurlLoop(const CurlLoop&) = delete;
   CurlLoop& operator=(const CurlLoop&) = delete;
@@ -41,7 +41,7 @@ class CurlLoop final {
     void operator()(CURLM* multi) const { curl_multi_cleanup(multi); }
   };
 
-  CurlLoop(CURLM* multi, const HttpClientOptions& options, const AddressPolicy& policy);
+  CurlLoop(CURLM* multi, const HttpClientOptions& options, const CurrentOriginPolicy& policy);
   void Run();
   bool HandleMail(CurlMailbox::Mail mail);  // false: stop
   void Arrive(CurlMailbox::Arrival arrival);

@@ -9,6 +9,7 @@
 
 #include "core/base/text.h"
 #include "core/io/curl_error.h"
+#include "core/io/proxy_environment.h"
 
 namespace dartfs::core {
 namespace {
@@ -63,11 +64,11 @@ Status CurlTransfer::StartHop() {
   phase_since_ = RealClock().Now();
   use_ = Use::kDeliver;
   parser_ = std::make_unique<HeadParser>();
-  TRY(CheckLiteral());
+  TRY(CheckUrl());
   if (easy_ == nullptr) {
     TRY_ASSIGN(easy_, shared_.easies.Take());
   }
-  TRY(easy_->Prepare(hop_, this));
+  TRY(easy_->Prepare(hop_, proxy_, this));
   const CURLMcode rc = curl_multi_add_handle(shared_.multi, easy_->get());
   if (rc != CURLM_OK) {
     return MakeError(Code::kInternal, What() + ": libcurl: " + curl_multi_strerror(rc));
@@ -76,20 +77,29 @@ Status CurlTransfer::StartHop() {
   return {};
 }
 
-// Through a proxy no socket is opened to the origin, so a literal address is judged here as well.
-Status CurlTransfer::CheckLiteral() const {
-  const auto address = ParseIpLiteral(hop_.url.host);
-  if (!address) return {};
-  Status verdict = shared_.policy.Check(*address);
+Status CurlTransfer::CheckUrl() {
+  proxy_.clear();
+  if (shared_.options.use_environment_proxies) proxy_ = ProxyEnvironment::Read().For(hop_.url);
+  policy_ = shared_.policy.Get();
+  Status verdict = proxy_.empty()
+                       ? policy_->CheckUrl(hop_.url)
+                       : policy_->CheckUrlByProxy(hop_.url, call_->request.untrusted_url);
+  if (!verdict) return std::move(verdict).error().WithContext(What());
+  return {};
+}
+
+Status CurlTransfer::CheckAddress(const IpAddress& address) const {
+  Status verdict = proxy_.empty() ? policy_->CheckAddress(hop_.url, address)
+                                  : policy_->CheckProxyAddress(address);
   if (!verdict) return std::move(verdict).error().WithContext(What());
   return {};
 }
 
 curl_socket_t CurlTransfer::OnSocket(const curl_sockaddr& address) {
   if (const auto ip = FromSockaddr(address.addr)) {
-    if (Status verdict = shared_.policy.Check(*ip); !verdict) {
+    if (Status verdict = CheckAddress(*ip); !verdict) {
       // libcurl goes on to the host's next address; this counts if none of them is left.
-      broken_off_ = std::move(verdict).error().WithContext(What());
+      broken_off_ = std::move(verdict).error();
       return CURL_SOCKET_BAD;
     }
   }
@@ -99,6 +109,13 @@ curl_socket_t CurlTransfer::OnSocket(const curl_sockaddr& address) {
 bool CurlTransfer::OnConnected(const Ends& ends) {
   redo_ = shared_.sockets.Unclean(ends.local_ip, ends.local_port, ends.peer_ip, ends.peer_port);
   if (redo_) return false;
+  // A connection that was kept may be of an older policy.
+  const auto peer = ParseIpLiteral(ends.peer_ip);
+  Status verdict = peer ? CheckAddress(*peer) : Status();
+  if (!verdict) {
+    broken_off_ = std::move(verdict).error();
+    return false;
+  }
   broken_off_.reset();  // an allowed address was found after all
   phase_ = Phase::kHead;
   phase_since_ = RealClock().Now();
@@ -123,7 +140,8 @@ bool CurlTransfer::OnHead() {
   shared_.changed.push_back(this);
   HttpHead& head = parser_->head();
   head.effective_url = hop_.url.ToString();
-  if (IsRedirect(head.status)) return Discard(Use::kRedirect);
+  if (call_->request.follow_redirects && IsRedirect(head.status)) return Discard(Use::kRedirect);
+  head.redirect_headers = redirect_headers_;
   shared_.mailbox.Answered(*origin_, slot_, head);
   Status verdict = call_->sink().OnHead(head);
   if (verdict) return true;
@@ -135,7 +153,7 @@ bool CurlTransfer::OnHead() {
 bool CurlTransfer::Discard(Use use) {
   use_ = use;
   const HttpFraming& framing = parser_->framing();
-  const auto due = framing.BodyBytes(parser_->head().status);
+  const auto due = hop_.head ? uint64_t{0} : framing.BodyBytes(parser_->head().status);
   drain_left_ = kDrainBytes;
   return due ? *due <= kDrainBytes : framing.chunked;
 }
@@ -225,6 +243,7 @@ void CurlTransfer::NextHop() {
     return;
   }
   ++redirects_;
+  NoteRedirect(parser_->head(), &redirect_headers_);
   Result<HttpHop> next = FollowRedirect(std::move(hop_), parser_->head());
   if (!next) {
     hop_ = call_->target.hop;
@@ -275,7 +294,7 @@ void CurlTransfer::FlushBytes() {
 
 std::string CurlTransfer::What() const {
   const Url& url = phase_ == Phase::kQueued ? call_->target.hop.url : hop_.url;
-  return "GET " + RedactUrl(url.ToString());
+  return call_->request.method + ' ' + RedactUrl(url.ToString());
 }
 
 Error CurlTransfer::Late(const std::string& why) const {

@@ -20,11 +20,11 @@
 #include <vector>
 
 #include "core/base/time.h"
-#include "core/io/address_policy.h"
 #include "core/io/curl_easy.h"
 #include "core/io/curl_mailbox.h"
 #include "core/io/curl_sockets.h"
 #include "core/io/http_head.h"
+#include "core/io/origin_policy.h"
 
 namespace dartfs::core {
 
@@ -33,7 +33,7 @@ class CurlTransfer;
 // What the transfers of one thread share; the loop owns it.
 struct CurlShared {
   const HttpClientOptions& options;
-  const AddressPolicy& policy;
+  const CurrentOriginPolicy& policy;
   CurlMailbox& mailbox;
   CURLM* multi;
   CurlSockets& sockets;
@@ -84,7 +84,8 @@ class CurlTransfer final {
   bool OnConnected(const Ends& ends);  // false: not over this connection
 
   Status StartHop();
-  Status CheckLiteral() const;
+  Status CheckUrl();
+  Status CheckAddress(const IpAddress& address) const;
   void NextHop();
   void Detach();
   void End(Status status);
@@ -103,7 +104,10 @@ class CurlTransfer final {
   OriginQueue::Slot slot_;
 
   HttpHop hop_;
+  std::string proxy_;                           // of the hop; empty: none
+  std::shared_ptr<const OriginPolicy> policy_;  // of the hop
   int redirects_ = 0;
+  std::vector<HttpHeader> redirect_headers_;
   std::unique_ptr<CurlEasy> easy_;
   bool attached_ = false;  // to the multi handle
   std::unique_ptr<HeadParser> parser_;

@@ -1,8 +1,11 @@
 #include "core/io/disk_io.h"
 
+#include <sys/syscall.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #include "core/base/log.h"
+#include "core/base/page_size.h"
 #include "core/io/pool_disk_io.h"
 #include "core/io/uring_disk_io.h"
 
@@ -26,6 +29,25 @@ bool ReadIfCached(int fd, std::span<std::byte> into, uint64_t offset) {
     offset += static_cast<uint64_t>(result);
   }
   return true;
+}
+
+namespace {
+// linux/mman.h has them from 6.5 on.
+struct CacheRange {
+  uint64_t offset, length;
+};
+struct CacheStat {
+  uint64_t cached, dirty, writeback, evicted, recently_evicted;
+};
+constexpr long kCachestat = 451;
+}  // namespace
+
+bool IsCached(int fd, uint64_t offset, uint64_t length) {
+  if (length == 0) return true;
+  CacheRange range{offset, length};
+  CacheStat found{};
+  if (::syscall(kCachestat, fd, &range, &found, 0) != 0) return false;
+  return found.cached >= (offset + length - 1) / kPageSize - offset / kPageSize + 1;
 }
 
 }  // namespace dartfs::core

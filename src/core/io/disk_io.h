@@ -48,4 +48,8 @@ Result<std::unique_ptr<DiskIo>> MakeDiskIo(DiskIoOptions options);
 // Non-blocking attempt (preadv2, RWF_NOWAIT): true when all of `into` came from the page cache.
 bool ReadIfCached(int fd, std::span<std::byte> into, uint64_t offset);
 
+// Whether the page cache holds all of the file's bytes [offset, offset + length): a look that does
+// no I/O and may be outdated when it returns. False where the kernel can't tell (before 6.5).
+bool IsCached(int fd, uint64_t offset, uint64_t length);
+
 }  // namespace dartfs::core

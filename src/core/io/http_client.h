@@ -1,10 +1,10 @@
-// HttpClient: GETs from origins (and peers), many at once, each a stream of bytes into a sink.
-// Redirects, per-origin limits and the address policy live behind it; retries do not (a flight
-// knows at which byte to go on).
+// HttpClient: GETs and HEADs from origins (and peers), many at once, each a stream of bytes into a
+// sink. Redirects, per-origin limits and the address policy live behind it; retries do not (a
+// flight knows at which byte to go on).
 //
 // Life of a call: Start -> queued by origin and priority -> a connection -> head (final response:
-// interim 1xx skipped, redirects followed) -> body -> done. Everything the sink hears comes from
-// one transfer thread, in order; calls to one authority share that thread.
+// interim 1xx skipped, redirects followed where asked to) -> body -> done. Everything the sink
+// hears comes from one transfer thread, in order; calls to one authority share that thread.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +17,7 @@
 
 #include "core/base/result.h"
 #include "core/base/time.h"
+#include "core/io/origin_policy.h"
 
 namespace dartfs::core {
 
@@ -26,6 +27,7 @@ enum class Priority : uint8_t { kDemand = 0, kReadAhead = 1, kBackground = 2 };
 struct HttpHeader {
   std::string name;
   std::string value;
+  bool operator==(const HttpHeader&) const = default;
 };
 
 struct HttpRequest {
@@ -39,13 +41,23 @@ struct HttpRequest {
   TimePoint deadline = kNoDeadline;  // of the whole call, its time in the queue included
   Duration first_byte_timeout = std::chrono::seconds(15);  // connected -> head, for each hop
   Duration stall_timeout = std::chrono::seconds(10);  // no body byte for so long: kDeadlineExceeded
+  bool follow_redirects = true;                       // false: a redirect is an answer as any other
   int max_redirects = 10;
+  // Of the program that a request is made for: sent before ours in User-Agent, cut to 1 KiB. Empty:
+  // ours alone.
+  std::string user_agent;
+  // A client of the network has named the URL, nobody of this node: see
+  // OriginPolicy::CheckUrlByProxy.
+  bool untrusted_url = false;
 };
 
 struct HttpHead {
   int status = 0;
   std::vector<HttpHeader> headers;  // in order, names as sent
   std::string effective_url;        // after redirects; carries signatures: never log it as it is
+  // What the redirects that were followed said of the object, which its last answer may not know
+  // (huggingface.co sends one to a bucket): see NoteRedirect.
+  std::vector<HttpHeader> redirect_headers;
   // The value of the only header of that name (any case); nullopt when absent or repeated with
   // unlike values.
   std::optional<std::string_view> Find(std::string_view name) const;
@@ -108,6 +120,8 @@ class HttpClient {
   // True while read-ahead to this authority would be refused.
   virtual bool Throttled(const std::string& authority) = 0;
   virtual std::vector<OriginStatus> Origins() = 0;
+  // For all requests from now on, also over connections that are there already. What runs goes on.
+  virtual void SetOriginPolicy(OriginPolicy policy) = 0;
   // Cancels all, waits for the transfer threads. Twice is fine; Start afterwards gives kCancelled.
   virtual void Stop() = 0;
 };
@@ -125,6 +139,7 @@ struct HttpClientOptions {
   std::string user_agent = "dartfs/" DARTFS_VERSION;
   std::string ca_file;                  // empty: the system's
   bool use_environment_proxies = true;  // http_proxy, https_proxy, no_proxy
+  OriginPolicy origin_policy;
   // Lifts the address policy's default refusals. They are about the address connected to, which
   // with a proxy is the proxy's: the origin's is judged then only where the URL's host is one.
   bool allow_link_local = false;

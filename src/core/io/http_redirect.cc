@@ -18,6 +18,11 @@ constexpr std::array<std::string_view, 13> kDescriptive = {
     "range",    "traceparent",         "user-agent",
     "via"};
 
+constexpr std::array<std::string_view, 3> kOfTheObject = {"X-Repo-Commit", "X-Linked-Etag",
+                                                          "X-Linked-Size"};
+constexpr size_t kMaxKeptBytes = 1024;
+constexpr size_t kMaxUserAgentBytes = 1024;
+
 bool IsDescriptive(std::string_view name) {
   return std::any_of(kDescriptive.begin(), kDescriptive.end(),
                      [&](std::string_view known) { return EqualsIgnoreCase(known, name); });
@@ -57,6 +62,13 @@ Result<HttpHop> FirstHop(const HttpRequest& request) {
     return MakeError(Code::kInvalidArgument,
                      "a login in the URL " + RedactUrl(request.url) + " was not taken out");
   }
+  if (request.method != "GET" && request.method != "HEAD") {
+    return MakeError(Code::kInvalidArgument,
+                     "method \"" + EscapeForeign(request.method, 40) + "\" is not GET or HEAD");
+  }
+  if (!IsValue(request.user_agent)) {
+    return MakeError(Code::kInvalidArgument, "the User-Agent header can't be sent");
+  }
   for (const HttpHeader& header : request.headers) {
     if (IsName(header.name) && IsValue(header.value)) continue;
     return MakeError(Code::kInvalidArgument,
@@ -67,6 +79,8 @@ Result<HttpHop> FirstHop(const HttpRequest& request) {
   }
   hop.headers = request.headers;
   hop.authorization = request.authorization;
+  hop.user_agent = request.user_agent.substr(0, kMaxUserAgentBytes);
+  hop.head = request.method == "HEAD";
   return hop;
 }
 
@@ -97,6 +111,15 @@ Result<HttpHop> FollowRedirect(HttpHop from, const HttpHead& head) {
   }
   from.url = std::move(target).value();
   return from;
+}
+
+void NoteRedirect(const HttpHead& redirect, std::vector<HttpHeader>* kept) {
+  for (const std::string_view name : kOfTheObject) {
+    const auto value = redirect.Find(name);
+    if (!value || value->size() > kMaxKeptBytes) continue;
+    std::erase_if(*kept, [name](const HttpHeader& h) { return h.name == name; });
+    kept->push_back({std::string(name), std::string(*value)});
+  }
 }
 
 }  // namespace dartfs::core

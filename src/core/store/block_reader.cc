@@ -208,6 +208,22 @@ bool BlockReader::TryRead(const BlockPin& pin, uint64_t offset, std::span<std::b
   return true;
 }
 
+std::optional<FileBytes> BlockReader::FindCached(const BlockPin& pin, uint64_t offset,
+                                                 uint64_t length) {
+  const OpInside inside(core_->gate);
+  if (!inside || length == 0) return std::nullopt;
+  const Grid& grid = pin.object()->geometry().grid();
+  DARTFS_CHECK(offset + length <= grid.BlockLength(pin.object()->size(), pin.block()));
+  const uint64_t first = grid.GranuleOfOffset(offset);
+  const GranuleRange granules{first, grid.GranuleOfOffset(offset + length - 1) - first + 1};
+  ReadView view = pin.object()->View(pin.block(), granules);
+  if (!view.present || !view.verified || view.file == nullptr) return std::nullopt;
+  const uint64_t in_file = grid.BlockOffset(pin.block()) + offset;
+  const int fd = view.file->fd();
+  if (!IsCached(fd, in_file, length)) return std::nullopt;
+  return FileBytes{fd, in_file, std::move(view.file)};
+}
+
 void BlockReader::Read(BlockPin pin, uint64_t offset, std::span<std::byte> into, IoDone done) {
   OpInside inside(core_->gate);
   if (!inside) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "core/store/committer.h"
@@ -16,8 +17,9 @@ class BlockReader {
   BlockReader(std::shared_ptr<StoreCore> core, std::shared_ptr<Committer> committer)
       : core_(std::move(core)), committer_(std::move(committer)) {}
 
-  // As Store::TryRead and Store::Read.
+  // As those of Store.
   bool TryRead(const BlockPin& pin, uint64_t offset, std::span<std::byte> into);
+  std::optional<FileBytes> FindCached(const BlockPin& pin, uint64_t offset, uint64_t length);
   void Read(BlockPin pin, uint64_t offset, std::span<std::byte> into, IoDone done);
 
  private:

@@ -72,6 +72,13 @@ class BlockPin {
   uint64_t block_ = 0;
 };
 
+// Bytes of an open file.
+struct FileBytes {
+  int fd = -1;          // open while `keep` is held
+  uint64_t offset = 0;  // of the first byte, in the file
+  std::shared_ptr<const void> keep;
+};
+
 class Store {
  public:
   static constexpr Duration kWithheld = std::chrono::seconds(5);
@@ -113,6 +120,14 @@ class Store {
   // the disk and they are verified or can be verified now; false: use Read. Never copies unverified
   // bytes into a successful answer.
   virtual bool TryRead(const BlockPin& pin, uint64_t offset, std::span<std::byte> into) = 0;
+  // Where bytes [offset, offset + length) of the pinned block lie in its file, if all of them have
+  // been checked in this run and are in the page cache: they may be sent from there while the pin
+  // is held. nullopt: use TryRead or Read. No I/O.
+  virtual std::optional<FileBytes> FindCached(const BlockPin& pin, uint64_t offset,
+                                              uint64_t length) {
+    (void)pin, (void)offset, (void)length;
+    return std::nullopt;
+  }
   // The same through DiskIo; `into` lives until `done`, which runs on a DiskIo thread. kCancelled:
   // the store has stopped. After any other error Pin does not offer the block again at once, so
   // that whoever fetches it and asks again makes progress. It has been dropped (kCorrupt: lost or

@@ -196,6 +196,11 @@ bool StoreImpl::TryRead(const BlockPin& pin, uint64_t offset, std::span<std::byt
   return reader_.TryRead(pin, offset, into);
 }
 
+std::optional<FileBytes> StoreImpl::FindCached(const BlockPin& pin, uint64_t offset,
+                                               uint64_t length) {
+  return reader_.FindCached(pin, offset, length);
+}
+
 void StoreImpl::Read(BlockPin pin, uint64_t offset, std::span<std::byte> into, IoDone done) {
   reader_.Read(std::move(pin), offset, into, std::move(done));
 }

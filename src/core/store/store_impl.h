@@ -30,6 +30,8 @@ class StoreImpl final : public Store {
   uint64_t PresentBlocks(const StoredObject& object) override;
   std::vector<bool> PresentMap(const StoredObject& object) override;
   bool TryRead(const BlockPin& pin, uint64_t offset, std::span<std::byte> into) override;
+  std::optional<FileBytes> FindCached(const BlockPin& pin, uint64_t offset,
+                                      uint64_t length) override;
   void Read(BlockPin pin, uint64_t offset, std::span<std::byte> into, IoDone done) override;
   void Write(std::shared_ptr<StoredObject> object, uint64_t block,
              std::shared_ptr<const AlignedBuffer> bytes, IoDone done,

@@ -188,6 +188,39 @@ TEST(Admission, StatusErrorCarriesRetryAfter) {
             10000);
   EXPECT_EQ(StatusError(Head(503, {}), "GET x").retry_after_ms, -1);
   EXPECT_EQ(StatusError(Head(404, {}), "GET x").http_status, 404);
+  for (const int status : {401, 403, 404, 410, 429, 503}) {
+    const Error error = StatusError(Head(status, {{"Retry-After", "3"}}), "GET x");
+    EXPECT_EQ(error.http_status, status);
+    EXPECT_EQ(error.retry_after_ms, 3000) << status;
+  }
+}
+
+TEST(Admission, A401CarriesItsChallenge) {
+  const std::vector<HttpHeader> two = {
+      {"WWW-Authenticate", "Bearer realm=\"https://auth/token\",service=\"r\""},
+      {"www-authenticate", " Basic realm=\"\xc3\xa4\" "}};
+  const std::string joined =
+      "Bearer realm=\"https://auth/token\",service=\"r\", Basic realm=\"\xc3\xa4\"";
+  EXPECT_EQ(StatusError(Head(401, two), "GET x").challenge, joined);
+  for (const int status : {403, 404, 407, 503}) {
+    EXPECT_EQ(StatusError(Head(status, two), "GET x").challenge, "") << status;
+  }
+  EXPECT_EQ(StatusError(Head(401, {}), "GET x").challenge, "");
+  EXPECT_EQ(CheckBlockHead(Head(401, two), {}).error().challenge, joined);
+  EXPECT_EQ(ReadProbeHead(Head(401, two), false, "GET x").error().challenge, joined);
+}
+
+TEST(Admission, AChallengeIsBoundedAndClean) {
+  const auto challenge = [](std::vector<std::string> values) {
+    HttpHead head = Head(401, {});
+    for (auto& value : values) head.headers.push_back({"WWW-Authenticate", std::move(value)});
+    return StatusError(head, "GET x").challenge;
+  };
+  const std::string most(4096, 'x');
+  EXPECT_EQ(challenge({most}), most);
+  EXPECT_EQ(challenge({most + "x", "Basic"}), "Basic") << "never a half one";
+  EXPECT_EQ(challenge({std::string(4095, 'x'), "Basic"}), std::string(4095, 'x'));
+  EXPECT_EQ(challenge({"a\r\nX-Evil: 1", "Basic", "a\x7f"}), "Basic");
 }
 
 TEST(Admission, Probe) {

@@ -14,6 +14,9 @@ UrlRecord Sample() {
   record.content_type = std::string("a\0b", 3);
   record.range_blind = true;
   record.seen_unix = -5;
+  record.fields.headers = {{"Cache-Control", "max-age=60"}, {"X-Linked-Etag", ""}};
+  record.fields.shared_cacheable = false;
+  record.via_redirect = true;
   return record;
 }
 
@@ -29,8 +32,28 @@ TEST(UrlRecord, EveryPrefixAndEveryExtensionIsRefused) {
   }
   EXPECT_EQ(DecodeUrlRecord(bytes + "x"), std::nullopt);
   std::string other = bytes;
-  other[0] = 2;
+  other[0] = 3;
   EXPECT_EQ(DecodeUrlRecord(other), std::nullopt);
+}
+
+TEST(UrlRecord, TheFormatWithoutFieldsIsStillRead) {
+  UrlRecord old = Sample();
+  old.fields = {};
+  old.via_redirect = false;
+  std::string bytes = EncodeUrlRecord(old);
+  bytes[0] = 1;
+  bytes.resize(bytes.size() - 3);
+  old.fields.shared_cacheable = false;  // nobody has looked
+  EXPECT_EQ(DecodeUrlRecord(bytes), old);
+  EXPECT_EQ(DecodeUrlRecord(bytes + '\0'), std::nullopt);
+}
+
+TEST(UrlRecord, MoreFieldsThanAreKeptAreRefused) {
+  UrlRecord record;
+  record.fields.headers.resize(16);
+  EXPECT_EQ(DecodeUrlRecord(EncodeUrlRecord(record)), record);
+  record.fields.headers.resize(17);
+  EXPECT_EQ(DecodeUrlRecord(EncodeUrlRecord(record)), std::nullopt);
 }
 
 TEST(UrlRecord, AbsurdLengthsAreRefused) {

@@ -140,6 +140,8 @@ TEST(HttpRedirect, FirstHopRefusesWhatCannotBeSent) {
   EXPECT_EQ(code([](HttpRequest& r) { r.headers = {{"", "a"}}; }), Code::kInvalidArgument);
   EXPECT_EQ(code([](HttpRequest& r) { r.headers = {{"X Y", "a"}}; }), Code::kInvalidArgument);
   EXPECT_EQ(code([](HttpRequest& r) { r.authorization = "a\nb"; }), Code::kInvalidArgument);
+  EXPECT_EQ(code([](HttpRequest& r) { r.user_agent = "a\nb"; }), Code::kInvalidArgument);
+  EXPECT_EQ(code([](HttpRequest& r) { r.method = "PUT"; }), Code::kInvalidArgument);
 }
 
 }  // namespace

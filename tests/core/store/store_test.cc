@@ -1,7 +1,10 @@
 #include "core/store/store.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <thread>
 
 #include "core/store/store_fixture.h"
@@ -312,6 +315,34 @@ TEST_F(StoreTest, StopReleasesTheLock) {
   store_->Stop();
   const auto second = Store::Open(options_, *faulty_, scheduler_);
   EXPECT_TRUE(second);
+}
+
+TEST_F(StoreTest, FindsBytesToSendOnlyOnceTheyAreCheckedAndInThePageCache) {
+  Start();
+  const auto held = Object("a", 2 * kBlock + 100);
+  PutAll(held);
+  store_->Flush().value();
+  Restart();
+  const auto again = Object("a", 2 * kBlock + 100);
+  BlockPin pin = store_->Pin(again.object, 1);
+  ASSERT_TRUE(pin);
+  EXPECT_FALSE(store_->FindCached(pin, 0, kBlock)) << "not checked yet";
+  ASSERT_EQ(Get(again, 1), Got::kHit);
+  const auto found = store_->FindCached(pin, 10, kBlock - 20);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->offset, kBlock + 10);
+  std::vector<std::byte> got(kBlock - 20);
+  ASSERT_EQ(::pread(found->fd, got.data(), got.size(), static_cast<off_t>(found->offset)),
+            static_cast<ssize_t>(got.size()));
+  const auto whole = BytesOf("a", 1, kBlock);
+  EXPECT_TRUE(std::equal(got.begin(), got.end(), whole.begin() + 10));
+  ASSERT_EQ(::posix_fadvise(found->fd, 0, 0, POSIX_FADV_DONTNEED), 0);
+  EXPECT_FALSE(store_->FindCached(pin, 10, kBlock - 20)) << "would wait for the disk";
+  BlockPin last = store_->Pin(again.object, 2);
+  ASSERT_EQ(Get(again, 2), Got::kHit);
+  EXPECT_TRUE(store_->FindCached(last, 0, 100)) << "the end of an object";
+  store_->Stop();
+  EXPECT_FALSE(store_->FindCached(last, 0, 100));
 }
 
 TEST_F(StoreTest, AfterStopNothingHappens) {

@@ -1,0 +1,493 @@
+#include "httpd/connection.h"
+
+#include <sys/ioctl.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <utility>
+
+#include <fmt/format.h>
+#include <linux/sockios.h>
+
+#include "core/base/log.h"
+#include "core/base/text.h"
+
+namespace dartfs::httpd {
+namespace {
+
+constexpr size_t kReadBytes = 64 * 1024;
+// Of memory: what is left of a piece when the client takes no more keeps its block's buffer.
+constexpr uint64_t kPieceBytes = 256 * 1024;
+constexpr uint64_t kFileBytes = 1024 * 1024;     // of one sendfile
+constexpr uint64_t kTurnBytes = 2 * kFileBytes;  // then it is the other connections' turn
+constexpr core::Duration kLinger = std::chrono::seconds(2);
+
+}  // namespace
+
+// The answer under way, from the request on.
+struct Connection::Outgoing {
+  std::string method, target;
+  int minor_version = 1;
+  bool keep_alive = true;
+  core::TimePoint begun{};
+
+  ResponseHead head;
+  std::unique_ptr<Body> body;
+  AccessNote note;
+  bool chunk_open = false;  // a chunk's bytes have been given, not yet the line end behind them
+  bool ended = false;       // all there will be is below
+  uint64_t pulled = 0;      // bytes of the body
+
+  std::string text;  // goes before the piece
+  size_t text_at = 0;
+  MemoryPiece memory;
+  FilePiece file;
+  uint64_t sent = 0;    // bytes of the body, as far as pieces go
+  bool rested = false;  // Body::Rest has been called since the last progress
+  int unsent_in_socket = 0;
+  core::TimePoint progress{};
+
+  bool HasText() const { return text_at < text.size(); }
+  bool HasPiece() const { return !memory.bytes.empty() || file.length > 0; }
+  uint64_t PieceLeft() const { return memory.bytes.size() + file.length; }
+};
+
+class ConnectionLink final : public ExchangeLink {
+ public:
+  ConnectionLink(std::shared_ptr<EventLoop> loop, std::weak_ptr<Connection> connection,
+                 uint64_t exchange, std::shared_ptr<std::atomic<bool>> gone)
+      : loop_(std::move(loop)),
+        connection_(std::move(connection)),
+        exchange_(exchange),
+        gone_(std::move(gone)) {}
+
+  void Answer(ResponseHead head, std::unique_ptr<Body> body, AccessNote note) override {
+    if (loop_->IsCurrent()) {
+      if (const auto connection = connection_.lock()) {
+        connection->OnAnswer(exchange_, std::move(head), std::move(body), std::move(note));
+      }
+      return;
+    }
+    loop_->Post([weak = connection_, exchange = exchange_, head = std::move(head),
+                 body = std::move(body), note = std::move(note)]() mutable {
+      if (const auto connection = weak.lock()) {
+        connection->OnAnswer(exchange, std::move(head), std::move(body), std::move(note));
+      }
+    });
+  }
+  bool gone() const override { return gone_->load(std::memory_order_relaxed); }
+
+ private:
+  const std::shared_ptr<EventLoop> loop_;
+  const std::weak_ptr<Connection> connection_;
+  const uint64_t exchange_;
+  const std::shared_ptr<std::atomic<bool>> gone_;
+};
+
+Connection::Connection(std::shared_ptr<EventLoop> loop, core::UniqueFd socket,
+                       ConnectionOptions options, ConnectionEvents& events)
+    : loop_(std::move(loop)),
+      socket_(std::move(socket)),
+      options_(std::move(options)),
+      events_(events),
+      watch_(*loop_, socket_.get(),
+             [this](bool readable, bool writable) { OnReady(readable, writable); }),
+      parser_(options_.limits.request),
+      since_(loop_->now()) {}
+
+Connection::~Connection() = default;
+
+void Connection::Start() { Watch(false); }
+
+// Reading is given up while an answer is under way and something comes: what is sent meanwhile
+// waits in the kernel, and the client's end with it.
+void Connection::OnReady(bool readable, bool writable) {
+  const auto self = shared_from_this();
+  if (writable && (state_ == State::kSending || state_ == State::kFirst)) Drive();
+  if (!readable || state_ == State::kClosed) return;
+  if (state_ == State::kReading || state_ == State::kLingering) {
+    Read();
+  } else {
+    may_read_ = false;
+    Watch(waiting_to_write_);
+  }
+}
+
+void Connection::Watch(bool write) {
+  waiting_to_write_ = write;
+  watch_.Want(may_read_, write);
+}
+
+void Connection::Read() {
+  static thread_local std::array<char, kReadBytes> scratch;
+  const ssize_t got = recv(socket_.get(), scratch.data(), scratch.size(), 0);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (got < 0) return Close();
+  if (got == 0) {
+    // Nothing under way, nothing to come.
+    return Close();
+  }
+  if (state_ == State::kLingering) return;
+  Take({scratch.data(), static_cast<size_t>(got)});
+}
+
+// Requests are taken from here alone: an answer that is sent on the spot returns to this loop.
+void Connection::Take(std::string_view bytes) {
+  taking_ = true;
+  while (state_ == State::kReading && !bytes.empty()) {
+    if (!parser_.started()) since_ = loop_->now();
+    bytes.remove_prefix(parser_.Feed(bytes));
+    if (parser_.state() == RequestParser::State::kBad) {
+      Refuse(parser_.bad());
+    } else if (parser_.state() == RequestParser::State::kDone) {
+      Dispatch(parser_.Take());
+    }
+  }
+  taking_ = false;
+  if (state_ != State::kClosed && state_ != State::kLingering) early_ = bytes;
+}
+
+void Connection::Refuse(const BadRequest& bad) {
+  Expect({}, false);
+  ResponseHead head;
+  head.status = bad.status;
+  std::string text = bad.why + "\n";
+  head.Add("Content-Type", "text/plain; charset=utf-8");
+  head.content_length = text.size();
+  OnAnswer(exchange_, std::move(head), MakeTextBody(std::move(text)), {});
+}
+
+// An answer is due from now on.
+void Connection::Expect(const Request& request, bool keep_alive) {
+  ++exchange_;
+  state_ = State::kHandling;
+  out_ = std::make_unique<Outgoing>();
+  out_->method = request.method;
+  out_->target = request.target;
+  out_->minor_version = request.minor_version;
+  out_->keep_alive = keep_alive && !draining_;
+  out_->begun = loop_->now();
+  since_ = loop_->now();
+}
+
+void Connection::Dispatch(Request request) {
+  // A body is never read: the connection ends with the answer.
+  Expect(request, request.keep_alive && !request.has_body() && !request.expects_continue);
+  if (options_.refuse) {
+    ResponseHead busy;
+    busy.status = 503;
+    busy.Add("Retry-After", "1");
+    out_->keep_alive = false;
+    return OnAnswer(exchange_, std::move(busy), nullptr, {});
+  }
+  auto link = std::make_shared<ConnectionLink>(loop_, weak_from_this(), exchange_, gone_);
+  events_.OnRequest(std::make_unique<Exchange>(std::move(request), options_.listener,
+                                               options_.client, std::move(link)));
+}
+
+void Connection::OnAnswer(uint64_t exchange, ResponseHead head, std::unique_ptr<Body> body,
+                          AccessNote note) {
+  if (exchange != exchange_ || state_ != State::kHandling) return;
+  Outgoing& out = *out_;
+  out.head = std::move(head);
+  out.note = std::move(note);
+  out.progress = loop_->now();
+  if (draining_) out.keep_alive = false;
+  const bool has_body = out.method != "HEAD" && out.head.framing != Framing::kNone &&
+                        !(out.head.framing == Framing::kLength && out.head.content_length == 0);
+  if (out.head.framing == Framing::kChunked && out.minor_version == 0) {
+    out.head.framing = Framing::kClose;
+  }
+  if (out.head.framing == Framing::kClose) out.keep_alive = false;
+  if (has_body && body != nullptr) {
+    out.body = std::move(body);
+    state_ = State::kFirst;
+  } else {
+    out.ended = true;
+    state_ = State::kSending;
+    SendHead();
+  }
+  Drive();
+}
+
+void Connection::SendHead() {
+  const Outgoing& out = *out_;
+  out_->text =
+      RenderHead(out.head, {out.keep_alive, out.minor_version, loop_->unix_now()}) + out.text;
+  out_->text_at = 0;
+}
+
+BodyWaker Connection::MakeWaker() {
+  return [loop = loop_, weak = weak_from_this(), exchange = exchange_] {
+    loop->Post([weak, exchange] {
+      if (const auto self = weak.lock()) self->OnWake(exchange);
+    });
+  };
+}
+
+void Connection::OnWake(uint64_t exchange) {
+  if (exchange != exchange_) return;
+  if (state_ == State::kFirst || state_ == State::kSending) Drive();
+}
+
+void Connection::Drive() {
+  const auto self = shared_from_this();
+  uint64_t turn = 0;
+  while (state_ == State::kFirst || state_ == State::kSending) {
+    const uint64_t before = out_->sent;
+    const Sent sent = SendPending();
+    turn += out_->sent - before;
+    if (sent == Sent::kBroken) return Close();
+    if (sent == Sent::kBlocked) return Watch(true);
+    if (out_->ended) return EndAnswer();
+    if (turn >= kTurnBytes) return Watch(true);
+    if (!Pull()) return;
+  }
+}
+
+// False: there is nothing to be sent now, or the connection is no more.
+bool Connection::Pull() {
+  const uint64_t max = std::max(kPieceBytes, kFileBytes);
+  BodyStep step = out_->body->Next(max, MakeWaker());
+  if (std::holds_alternative<NotYet>(step)) {
+    Watch(false);
+    return false;
+  }
+  if (auto* error = std::get_if<core::Error>(&step)) return FailBody(*error);
+  if (auto* memory = std::get_if<MemoryPiece>(&step)) {
+    out_->memory = std::move(*memory);
+  } else if (auto* file = std::get_if<FilePiece>(&step)) {
+    out_->file = std::move(*file);
+  } else {
+    out_->ended = true;
+  }
+  return Frame();
+}
+
+// Puts around the piece, or the end, what tells the client where the body ends.
+bool Connection::Frame() {
+  Outgoing& out = *out_;
+  out.text.clear();
+  out.text_at = 0;
+  const uint64_t piece = out.PieceLeft();
+  out.pulled += piece;
+  if (out.head.framing == Framing::kLength &&
+      (out.pulled > out.head.content_length ||
+       (out.ended && out.pulled < out.head.content_length))) {
+    LOG_WARN("{}: an answer of {} bytes where {} were announced is cut off", options_.client,
+             out.pulled, out.head.content_length);
+    return FailBody(core::MakeError(core::Code::kInternal, "the answer has the wrong length"));
+  }
+  if (out.head.framing == Framing::kChunked) {
+    if (std::exchange(out.chunk_open, !out.ended)) out.text += "\r\n";
+    out.text += out.ended ? "0\r\n\r\n" : fmt::format("{:x}\r\n", piece);
+  }
+  if (out.head.framing == Framing::kLength && out.pulled == out.head.content_length) {
+    out.ended = true;
+  }
+  if (state_ == State::kFirst) {
+    state_ = State::kSending;
+    SendHead();
+  }
+  return true;
+}
+
+// Before the head has gone out the error is the answer; afterwards the body stays incomplete, and
+// the client can tell.
+bool Connection::FailBody(const core::Error& error) {
+  Outgoing& out = *out_;
+  if (state_ == State::kFirst) {
+    TextAnswer answer = ErrorAnswer(error);
+    out.head = std::move(answer.head);
+    out.body.reset();
+    out.memory = {};
+    out.file = {};
+    out.text = std::move(answer.text);
+    out.ended = true;
+    state_ = State::kSending;
+    SendHead();
+    return true;
+  }
+  LOG_DEBUG("{}: an answer ends early: {}", options_.client, error.ToString());
+  if (out.head.framing == Framing::kClose) {
+    // Only a reset can say so.
+    const linger now{1, 0};
+    setsockopt(socket_.get(), SOL_SOCKET, SO_LINGER, &now, sizeof now);
+  }
+  Close();
+  return false;
+}
+
+Connection::Sent Connection::SendPending() {
+  Outgoing& out = *out_;
+  while (out.HasText() || !out.memory.bytes.empty()) {
+    const Sent sent = SendText();
+    if (sent != Sent::kAll) return sent;
+  }
+  out.memory.keep.reset();
+  while (out.file.length > 0) {
+    const Sent sent = SendFile();
+    if (sent != Sent::kAll) return sent;
+  }
+  out.file.keep.reset();
+  return Sent::kAll;
+}
+
+Connection::Sent Connection::SendText() {
+  Outgoing& out = *out_;
+  const std::string_view text = std::string_view(out.text).substr(out.text_at);
+  std::array<iovec, 2> parts = {{
+      {const_cast<char*>(text.data()), text.size()},
+      {const_cast<std::byte*>(out.memory.bytes.data()), out.memory.bytes.size()},
+  }};
+  msghdr message{};
+  message.msg_iov = parts.data();
+  message.msg_iovlen = parts.size();
+  const int more = out.file.length > 0 ? MSG_MORE : 0;
+  const ssize_t written = sendmsg(socket_.get(), &message, MSG_NOSIGNAL | more);
+  if (written < 0) return Failed();
+  Progress();
+  const size_t of_text = std::min(static_cast<size_t>(written), text.size());
+  const size_t of_memory = static_cast<size_t>(written) - of_text;
+  out.text_at += of_text;
+  out.memory.bytes = out.memory.bytes.subspan(of_memory);
+  out.sent += of_memory;
+  return Sent::kAll;
+}
+
+Connection::Sent Connection::SendFile() {
+  Outgoing& out = *out_;
+  auto offset = static_cast<off_t>(out.file.offset);
+  const ssize_t written =
+      sendfile(socket_.get(), out.file.fd, &offset, std::min(out.file.length, kFileBytes));
+  if (written < 0) return Failed();
+  if (written == 0) return Sent::kBroken;  // the file has been cut short
+  Progress();
+  out.file.offset += static_cast<uint64_t>(written);
+  out.file.length -= static_cast<uint64_t>(written);
+  out.sent += static_cast<uint64_t>(written);
+  return Sent::kAll;
+}
+
+Connection::Sent Connection::Failed() {
+  if (errno == EAGAIN || errno == EWOULDBLOCK) return Sent::kBlocked;
+  return errno == EINTR ? Sent::kAll : Sent::kBroken;
+}
+
+void Connection::Progress() {
+  out_->progress = loop_->now();
+  out_->rested = false;
+}
+
+void Connection::EndAnswer() {
+  Report(true);
+  const bool keep = out_->keep_alive && !draining_;
+  out_.reset();
+  if (!keep) return Linger();
+  state_ = State::kReading;
+  since_ = loop_->now();
+  may_read_ = true;
+  Watch(false);
+  if (taking_ || early_.empty()) return;
+  const std::string early = std::move(early_);
+  early_.clear();
+  Take(early);
+}
+
+// The connection ends. A close with unread bytes would reset it, and the client might not see the
+// answer: so its bytes are taken until it closes, for a while.
+void Connection::Linger() {
+  early_.clear();
+  state_ = State::kLingering;
+  since_ = loop_->now();
+  shutdown(socket_.get(), SHUT_WR);
+  may_read_ = true;
+  Watch(false);
+}
+
+void Connection::Report(bool complete) {
+  const Outgoing& out = *out_;
+  AccessRecord record;
+  record.unix_seconds = loop_->unix_now();
+  record.client = options_.client;
+  record.method = out.method;
+  record.target = out.target;
+  record.status = out.head.status;
+  record.sent = out.sent;
+  record.complete = complete;
+  record.took = core::RealClock().Now() - out.begun;
+  record.note = out.note;
+  events_.OnAnswered(record);
+}
+
+void Connection::Drain() {
+  draining_ = true;
+  if (state_ != State::kReading || parser_.started()) return;
+  // A request that has come already is answered.
+  char first = 0;
+  if (recv(socket_.get(), &first, 1, MSG_PEEK | MSG_DONTWAIT) <= 0) Close();
+}
+
+void Connection::Close() {
+  if (state_ == State::kClosed) return;
+  if (out_ != nullptr && state_ != State::kHandling) Report(false);
+  state_ = State::kClosed;
+  gone_->store(true, std::memory_order_relaxed);
+  watch_.Want(false, false);
+  out_.reset();
+  // Not now: its own functions may be running.
+  loop_->Post([self = shared_from_this()] { self->events_.OnClosed(*self); });
+}
+
+void Connection::Tick() {
+  const core::TimePoint now = loop_->now();
+  const ServerLimits& limits = options_.limits;
+  switch (state_) {
+    case State::kReading:
+      if (parser_.started() && now - since_ > limits.head_time) {
+        return Refuse({408, "the request did not arrive in time"});
+      }
+      if (!parser_.started() && now - since_ > limits.idle_time) Close();
+      return;
+    case State::kLingering:
+      if (now - since_ > kLinger) Close();
+      return;
+    case State::kHandling:
+    case State::kFirst:
+      if (now - out_->begun > limits.total_time) Close();
+      return;
+    case State::kSending:
+      if (now - out_->begun > limits.total_time) return Close();
+      if (waiting_to_write_) CheckSending(now);
+      return;
+    case State::kClosed:
+      return;
+  }
+}
+
+// The socket takes nothing. Whether the client does is seen by what is left in it.
+void Connection::CheckSending(core::TimePoint now) {
+  Outgoing& out = *out_;
+  int unsent = 0;
+  if (ioctl(socket_.get(), SIOCOUTQ, &unsent) == 0 && unsent != out.unsent_in_socket) {
+    out.unsent_in_socket = unsent;
+    out.progress = now;
+    return;
+  }
+  const core::Duration idle = now - out.progress;
+  if (idle > options_.limits.send_time) return Close();
+  if (idle < options_.limits.rest_after || std::exchange(out.rested, true)) return;
+  const uint64_t left = out.PieceLeft();
+  if (out.body == nullptr || out.HasText() || out.head.framing == Framing::kChunked) return;
+  if (!out.body->Rest(left)) return;
+  out.pulled -= left;
+  out.memory = {};
+  out.file = {};
+  if (left > 0) out.ended = false;
+}
+
+}  // namespace dartfs::httpd

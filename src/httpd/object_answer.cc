@@ -1,0 +1,144 @@
+#include "httpd/object_answer.h"
+
+#include <array>
+#include <string>
+#include <utility>
+
+#include "core/base/hash.h"
+#include "core/base/random.h"
+#include "core/base/text.h"
+#include "httpd/conditions.h"
+#include "httpd/object_body.h"
+#include "httpd/range_header.h"
+
+namespace dartfs::httpd {
+namespace {
+
+using core::Object;
+
+constexpr const char* kDefaultType = "application/octet-stream";
+// Looked at for X-Cache: of longer answers these say enough.
+constexpr uint64_t kBlocksLookedAt = 64;
+// Whoever names the last byte, or wants all, takes it most often; whoever says "from here on" may
+// want but a glance.
+constexpr uint64_t kFirstBlocks = 4;
+constexpr uint64_t kFirstBlocksOfOpenRange = 2;
+
+// A request's fields stay in place while this is used.
+struct ConditionFields {
+  explicit ConditionFields(const Request& request)
+      : if_match(request.Find("If-Match")),
+        if_none_match(request.Find("If-None-Match")),
+        if_modified_since(request.Find("If-Modified-Since")),
+        if_unmodified_since(request.Find("If-Unmodified-Since")),
+        if_range(request.Find("If-Range")) {}
+  Conditions view() const {
+    return {if_match, if_none_match, if_modified_since, if_unmodified_since, if_range};
+  }
+  std::optional<std::string> if_match, if_none_match, if_modified_since, if_unmodified_since,
+      if_range;
+};
+
+BytesFrom WhereFrom(core::Store& store, const Object& object, const std::vector<ByteRange>& parts) {
+  const core::Grid& grid = GridOf(object);
+  const uint64_t all = grid.BlockCount(object.size());
+  if (store.PresentBlocks(*object.stored()) == all) return BytesFrom::kHit;
+  uint64_t looked_at = 0;
+  for (const ByteRange& part : parts) {
+    const uint64_t last = grid.BlockOfOffset(part.last);
+    for (uint64_t block = grid.BlockOfOffset(part.first); block <= last; ++block) {
+      if (++looked_at > kBlocksLookedAt || !store.Pin(object.stored(), block)) {
+        return BytesFrom::kMiss;
+      }
+    }
+  }
+  return BytesFrom::kHit;
+}
+
+void AddValidators(ResponseHead& head, const Object& object) {
+  const core::ObjectMeta& meta = object.facts().meta;
+  if (!meta.etag.empty()) head.AddForeign("ETag", meta.etag);
+  if (meta.last_modified >= 0) {
+    head.Add("Last-Modified", core::FormatHttpDate(meta.last_modified));
+  }
+}
+
+std::string Boundary() {
+  std::array<uint64_t, 2> random = {core::RealRandom().Next(), core::RealRandom().Next()};
+  return core::HexEncode(std::as_bytes(std::span(random)));
+}
+
+bool IsOpenEnded(const std::optional<std::string>& range) {
+  return range && core::TrimAscii(*range).ends_with('-');
+}
+
+// The parts of the object to be sent; sets status and headers.
+std::vector<ByteRange> ChooseParts(const std::optional<std::string>& range, uint64_t size,
+                                   ResponseHead& head) {
+  head.content_length = size;
+  RangeAnswer answer;
+  if (range) answer = AnswerRange(*range, size);
+  if (answer.kind == RangeAnswer::Kind::kUnsatisfiable) {
+    head.status = 416;
+    head.Add("Content-Range", UnsatisfiedContentRange(size));
+    head.content_length = 0;
+    return {};
+  }
+  if (answer.kind == RangeAnswer::Kind::kParts) {
+    head.status = 206;
+    return std::move(answer.parts);
+  }
+  if (size == 0) return {};
+  return {{0, size - 1}};
+}
+
+}  // namespace
+
+void AddClientPlane(ResponseHead& head, BytesFrom from, Standing standing) {
+  constexpr std::array<const char*, 5> kNames = {"", "HIT", "MISS", "PEER", "PASS"};
+  head.Add("Via", "1.1 dartfs");
+  if (from != BytesFrom::kNone) head.Add("X-Cache", kNames[static_cast<size_t>(from)]);
+  head.Add("X-Content-Type-Options", "nosniff");
+  if (standing == Standing::kOwnOrigin) head.Add("Content-Security-Policy", "sandbox");
+}
+
+void ServeObject(core::Store& store, ExchangePtr exchange, std::shared_ptr<Object> object,
+                 std::shared_ptr<const core::Requester> requester, Standing standing) {
+  const core::ObjectMeta& meta = object->facts().meta;
+  const ConditionFields conditions(exchange->request());
+  const Validators validators{meta.etag, meta.last_modified};
+  ResponseHead head;
+  AddValidators(head, *object);
+  const Verdict verdict = Judge(conditions.view(), validators);
+  if (verdict != Verdict::kServe) {
+    head.status = verdict == Verdict::kNotModified ? 304 : 412;
+    head.framing = verdict == Verdict::kNotModified ? Framing::kNone : Framing::kLength;
+    AddClientPlane(head, BytesFrom::kNone, standing);
+    return exchange->Respond(std::move(head));
+  }
+  std::optional<std::string> range = exchange->request().Find("Range");
+  if (range && !RangeHolds(conditions.view(), validators)) range.reset();
+
+  ObjectParts parts;
+  parts.parts = ChooseParts(range, object->size(), head);
+  std::string type = meta.content_type.empty() ? kDefaultType : meta.content_type;
+  if (parts.parts.size() > 1) {
+    parts.framing = std::make_unique<Multipart>(parts.parts, object->size(), type, Boundary());
+    type = parts.framing->ContentType();
+    head.content_length = parts.framing->length();
+  } else if (head.status == 206) {
+    head.Add("Content-Range", ContentRange(parts.parts.front(), object->size()));
+    head.content_length = parts.parts.front().length();
+  }
+  head.AddForeign("Content-Type", type);
+  head.Add("Accept-Ranges", "bytes");
+  exchange->note().from = WhereFrom(store, *object, parts.parts);
+  AddClientPlane(head, exchange->note().from, standing);
+  if (parts.parts.empty() || exchange->is_head()) return exchange->Respond(std::move(head));
+  parts.first_blocks = IsOpenEnded(range) ? kFirstBlocksOfOpenRange : kFirstBlocks;
+  parts.object = std::move(object);
+  parts.requester = std::move(requester);
+  exchange->Respond(std::move(head), std::make_unique<ObjectBody>(store, std::move(parts)));
+}
+
+}  // namespace dartfs::httpd

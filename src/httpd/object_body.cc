@@ -1,0 +1,152 @@
+#include "httpd/object_body.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "core/base/buffer.h"
+#include "core/base/mutex.h"
+
+namespace dartfs::httpd {
+namespace {
+
+using core::FileSlice;
+
+// Up to this a copy costs less than a sendfile of its own.
+constexpr uint64_t kCopyBytes = 32 * 1024;
+// Of one read of the disk.
+constexpr uint64_t kDiskBytes = 256 * 1024;
+
+struct SentFile {
+  core::BlockPin pin;
+  std::shared_ptr<const void> file;
+};
+
+}  // namespace
+
+struct ObjectBody::DiskRead {
+  uint64_t at = 0;  // in the object
+  std::vector<std::byte> bytes;
+  core::Mutex mu;  // leaf
+  std::optional<core::Status> result GUARDED_BY(mu);
+  BodyWaker wake GUARDED_BY(mu);
+
+  void Done(core::Status status) {
+    BodyWaker waiting;
+    {
+      core::MutexLock lock(mu);
+      result = std::move(status);
+      waiting = std::move(wake);
+    }
+    if (waiting) waiting();
+  }
+};
+
+ObjectBody::ObjectBody(core::Store& store, ObjectParts parts)
+    : store_(store), what_(std::move(parts)) {}
+ObjectBody::~ObjectBody() = default;
+
+BodyStep ObjectBody::Next(uint64_t max, BodyWaker wake) {
+  while (true) {
+    if (disk_ != nullptr) {
+      if (auto step = TakeDiskRead(wake)) return std::move(*step);
+      continue;
+    }
+    if (stream_ == nullptr) {
+      if (auto step = NextPart()) return std::move(*step);
+      continue;
+    }
+    text_was_last_ = false;
+    core::RangeStep step = stream_->Next(max, std::move(wake));  // takes it only with NotYet
+    if (auto* memory = std::get_if<core::MemorySlice>(&step)) {
+      return MemoryPiece{memory->bytes, std::move(memory->keep)};
+    }
+    if (std::holds_alternative<core::NotYet>(step)) return NotYet{};
+    if (auto* error = std::get_if<core::Error>(&step)) return std::move(*error);
+    if (std::holds_alternative<core::EndOfRange>(step)) {
+      stream_.reset();
+      ++part_;
+      framed_ = false;
+      continue;
+    }
+    if (auto taken = TakeFile(std::move(std::get<FileSlice>(step)), wake)) return std::move(*taken);
+  }
+}
+
+BodyStep ObjectBody::Text(size_t index) {
+  framed_ = true;
+  text_was_last_ = true;
+  auto text = std::make_shared<const std::string>(what_.framing->Before(index));
+  return MemoryPiece{std::as_bytes(std::span(*text)), text};
+}
+
+std::optional<BodyStep> ObjectBody::NextPart() {
+  const bool over = part_ == what_.parts.size();
+  if (what_.framing != nullptr && !framed_) return Text(part_);
+  if (over) return BodyEnd{};
+  OpenStream();
+  return std::nullopt;
+}
+
+void ObjectBody::OpenStream() {
+  core::StreamOptions options;
+  options.offset = what_.parts[part_].first;
+  options.length = what_.parts[part_].length();
+  options.requester = what_.requester;
+  options.first_blocks = what_.first_blocks;
+  stream_ = std::make_unique<core::ObjectStream>(what_.object, options);
+}
+
+// A refused object's bytes are not shown any more, wherever they lie.
+std::optional<BodyStep> ObjectBody::TakeFile(FileSlice slice, BodyWaker& wake) {
+  const bool small = slice.length <= kCopyBytes;
+  if (!small) {
+    if (auto found = store_.FindCached(slice.pin, slice.offset, slice.length)) {
+      auto keep = std::make_shared<SentFile>(SentFile{std::move(slice.pin), std::move(found->keep)});
+      return FilePiece{found->fd, found->offset, slice.length, std::move(keep)};
+    }
+  }
+  if (slice.length > kDiskBytes) {
+    stream_->GiveBack(slice.length - kDiskBytes);
+    slice.length = kDiskBytes;
+  }
+  auto read = std::make_shared<DiskRead>();
+  read->at = stream_->position() - slice.length;
+  read->bytes.resize(slice.length);
+  if (store_.TryRead(slice.pin, slice.offset, read->bytes)) {
+    return MemoryPiece{read->bytes, read};
+  }
+  disk_ = read;
+  {
+    core::MutexLock lock(read->mu);
+    read->wake = std::move(wake);
+  }
+  store_.Read(std::move(slice.pin), slice.offset, read->bytes,
+              [read](core::Status status) { read->Done(std::move(status)); });
+  return NotYet{};
+}
+
+// nullopt: the block could not be read and is fetched again.
+std::optional<BodyStep> ObjectBody::TakeDiskRead(BodyWaker& wake) {
+  std::optional<core::Status> result;
+  {
+    core::MutexLock lock(disk_->mu);
+    result = disk_->result;
+    if (!result) disk_->wake = std::move(wake);
+  }
+  if (!result) return NotYet{};
+  const std::shared_ptr<DiskRead> read = std::move(disk_);
+  disk_.reset();
+  if (*result) return MemoryPiece{read->bytes, read};
+  if (result->error().code == core::Code::kCancelled) return result->error();
+  stream_->Rewind(read->at);
+  return std::nullopt;
+}
+
+bool ObjectBody::Rest(uint64_t unsent) {
+  if (stream_ == nullptr || disk_ != nullptr || (text_was_last_ && unsent > 0)) return false;
+  stream_->Rest(stream_->position() - unsent);
+  return true;
+}
+
+}  // namespace dartfs::httpd
