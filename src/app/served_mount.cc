@@ -4,8 +4,8 @@
 
 #include <utility>
 
-#include "app/credentials.h"
 #include "app/option_table.h"
+#include "core/base/credentials.h"
 #include "core/base/random.h"
 #include "core/base/text.h"
 #include "core/base/thread.h"
@@ -41,7 +41,7 @@ ServedMount::~ServedMount() { Stop(); }
 Status ServedMount::Mount(Start start) {
   TRY_ASSIGN(const fs::Source source, fs::ParseSource(options_.source));
   fs::NamespaceOptions names;
-  if (source.kind == fs::SourceKind::kUrl) authorization_ = AuthorizationOf(source.url);
+  if (source.kind == fs::SourceKind::kUrl) authorization_ = core::AuthorizationOf(source.url);
   names.authorization = authorization_;
   names.ttl = options_.ttl;
   names.immutable = options_.immutable;

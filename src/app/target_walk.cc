@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "app/awaited.h"
-#include "app/credentials.h"
 #include "app/mount_paths.h"
+#include "core/base/credentials.h"
 #include "core/base/text.h"
 #include "fs/name_mapping.h"
 
@@ -76,7 +76,7 @@ void TargetWalk::Run(const TargetName& name, const Visit& visit) {
 
 void TargetWalk::OpenUrl(const core::Url& url, const std::string& shown, const Visit& visit) {
   core::OpenOptions options;
-  options.authorization = AuthorizationOf(url);
+  options.authorization = core::AuthorizationOf(url);
   options.deadline = core::RealClock().Now() + kAnswerLimit;
   Awaited<std::shared_ptr<core::Object>> awaited;
   engine_.Open(url, options, awaited.Completion());

@@ -102,7 +102,8 @@ std::optional<BodyStep> ObjectBody::TakeFile(FileSlice slice, BodyWaker& wake) {
   const bool small = slice.length <= kCopyBytes;
   if (!small) {
     if (auto found = store_.FindCached(slice.pin, slice.offset, slice.length)) {
-      auto keep = std::make_shared<SentFile>(SentFile{std::move(slice.pin), std::move(found->keep)});
+      auto keep =
+          std::make_shared<SentFile>(SentFile{std::move(slice.pin), std::move(found->keep)});
       return FilePiece{found->fd, found->offset, slice.length, std::move(keep)};
     }
   }

@@ -43,8 +43,8 @@ class ObjectBody final : public Body {
 
   core::Store& store_;
   const ObjectParts what_;
-  size_t part_ = 0;            // the one under way, or about to begin
-  bool framed_ = false;        // what stands before it has been given
+  size_t part_ = 0;             // the one under way, or about to begin
+  bool framed_ = false;         // what stands before it has been given
   bool text_was_last_ = false;  // the last piece was framing
   std::unique_ptr<core::ObjectStream> stream_;
   std::shared_ptr<DiskRead> disk_;  // under way, or done and not taken

@@ -22,13 +22,28 @@ using core::Status;
 // Of one answer, in memory, before the origin is told to wait.
 constexpr size_t kQueueBytes = 512 * 1024;
 
-constexpr std::array<std::string_view, 22> kEntityFields = {
-    "accept-ranges",       "age",          "cache-control",        "content-disposition",
-    "content-encoding",    "content-language", "content-range",    "content-type",
-    "docker-content-digest", "docker-distribution-api-version", "etag", "expires",
-    "last-modified",       "link",         "location",             "retry-after",
-    "vary",                "www-authenticate", "x-linked-etag",    "x-linked-size",
-    "x-repo-commit",       "content-location"};
+constexpr std::array<std::string_view, 22> kEntityFields = {"accept-ranges",
+                                                            "age",
+                                                            "cache-control",
+                                                            "content-disposition",
+                                                            "content-encoding",
+                                                            "content-language",
+                                                            "content-range",
+                                                            "content-type",
+                                                            "docker-content-digest",
+                                                            "docker-distribution-api-version",
+                                                            "etag",
+                                                            "expires",
+                                                            "last-modified",
+                                                            "link",
+                                                            "location",
+                                                            "retry-after",
+                                                            "vary",
+                                                            "www-authenticate",
+                                                            "x-linked-etag",
+                                                            "x-linked-size",
+                                                            "x-repo-commit",
+                                                            "content-location"};
 
 bool IsEntityField(const std::string& name) {
   const std::string lower = core::ToLowerAscii(name);
@@ -99,11 +114,12 @@ std::string ChallengeOf(const HttpHead& head) {
   return all;
 }
 
-ResponseHead HeadFor(const HttpHead& from, bool only_head) {
+ResponseHead HeadFor(const HttpHead& from, bool only_head, bool cookies) {
   ResponseHead head;
   head.status = from.status;
   for (const auto& header : from.headers) {
-    if (IsEntityField(header.name)) head.AddForeign(header.name, header.value);
+    const bool cookie = cookies && core::EqualsIgnoreCase(header.name, "Set-Cookie");
+    if (cookie || IsEntityField(header.name)) head.AddForeign(header.name, header.value);
   }
   const bool bodiless = from.status == 204 || from.status == 304;
   const auto length = from.Find("Content-Length");
@@ -126,7 +142,7 @@ Status RelayState::OnHead(const HttpHead& head) {
       return MakeError(Code::kCancelled, "asked again with a login");
     }
   }
-  ResponseHead answer = HeadFor(head, only_head_);
+  ResponseHead answer = HeadFor(head, only_head_, options_.cookies);
   if (options_.finish) options_.finish(answer);
   ExchangePtr exchange = std::move(exchange_);
   if (only_head_) {
@@ -146,8 +162,7 @@ Result<BodyVerdict> RelayState::OnBody(std::span<const std::byte> bytes) {
       paused_ = true;
       return BodyVerdict::kPause;
     }
-    queue_.push_back(
-        {std::make_shared<std::vector<std::byte>>(bytes.begin(), bytes.end()), 0});
+    queue_.push_back({std::make_shared<std::vector<std::byte>>(bytes.begin(), bytes.end()), 0});
     queued_ += bytes.size();
     wake = std::move(wake_);
   }
@@ -218,15 +233,19 @@ void RelayState::Abandon() {
 void RelayCall(core::HttpClient& http, ExchangePtr exchange, core::HttpRequest request,
                RelayOptions options) {
   const bool only_head = exchange->is_head();
-  auto state =
-      std::make_shared<RelayState>(std::move(exchange), std::move(options), only_head);
+  auto state = std::make_shared<RelayState>(std::move(exchange), std::move(options), only_head);
   state->SetCall(http.Start(std::move(request), state));
 }
 
 void AddRelayedFields(const Request& from, core::HttpRequest& to) {
-  constexpr std::array<const char*, 8> kFields = {
-      "Accept",        "Accept-Language",   "Range",               "If-Range",
-      "If-None-Match", "If-Modified-Since", "If-Unmodified-Since", "If-Match"};
+  constexpr std::array<const char*, 8> kFields = {"Accept",
+                                                  "Accept-Language",
+                                                  "Range",
+                                                  "If-Range",
+                                                  "If-None-Match",
+                                                  "If-Modified-Since",
+                                                  "If-Unmodified-Since",
+                                                  "If-Match"};
   for (const char* name : kFields) {
     if (auto value = from.Find(name)) to.headers.push_back({name, std::move(*value)});
   }

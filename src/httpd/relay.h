@@ -17,6 +17,7 @@ struct RelayOptions {
   // Added to the answer's head, after the origin's fields; may change it. Any thread, must not
   // block.
   core::UniqueFunction<void(ResponseHead&)> finish = {};
+  bool cookies = false;  // Set-Cookie goes to the client
   // A 401 of the origin, its challenge as sent. True: the hook has taken the exchange over and
   // answers it; its second argument is the call's own exchange.
   core::UniqueFunction<bool(const std::string& challenge, ExchangePtr& exchange)> unauthorized = {};

@@ -1,8 +1,8 @@
-#include "app/credentials.h"
+#include "core/base/credentials.h"
 
 #include <gtest/gtest.h>
 
-namespace dartfs::app {
+namespace dartfs::core {
 namespace {
 
 TEST(Credentials, LoginBecomesBasic) {
@@ -14,11 +14,11 @@ TEST(Credentials, LoginBecomesBasic) {
       {"http://a:%C3%BC@h/", "Basic YTrDvA=="},
   };
   for (const auto& [url, header] : rows) {
-    const auto parsed = core::ParseUrl(url);
+    const auto parsed = ParseUrl(url);
     ASSERT_TRUE(parsed) << url;
     EXPECT_EQ(AuthorizationOf(*parsed), header) << url;
   }
 }
 
 }  // namespace
-}  // namespace dartfs::app
+}  // namespace dartfs::core

@@ -1,0 +1,151 @@
+#include "httpd/url_handler.h"
+
+#include <algorithm>
+#include <atomic>
+#include <utility>
+
+#include "core/base/credentials.h"
+#include "core/base/text.h"
+#include "httpd/relay.h"
+
+namespace dartfs::httpd {
+namespace {
+
+using core::Code;
+using core::MakeError;
+using core::Object;
+using core::Result;
+using core::Url;
+
+bool MatchesHost(std::string_view pattern, const Url& url) {
+  if (pattern.starts_with("*.")) {
+    const std::string_view domain = pattern.substr(1);
+    return url.host.size() > domain.size() &&
+           core::EqualsIgnoreCase(
+               std::string_view(url.host).substr(url.host.size() - domain.size()), domain);
+  }
+  return core::EqualsIgnoreCase(pattern, url.host) ||
+         core::EqualsIgnoreCase(pattern, url.host + ":" + std::to_string(url.EffectivePort()));
+}
+
+// The login that a URL carries is for its origin, unless the client has named another.
+std::string AuthorizationFor(const Request& request, const Url& url) {
+  if (auto own = request.Find("Authorization")) return std::move(*own);
+  return core::AuthorizationOf(url);
+}
+
+}  // namespace
+
+bool HostPatterns::Match(const Url& url) const {
+  return std::any_of(patterns_.begin(), patterns_.end(),
+                     [&](const std::string& pattern) { return MatchesHost(pattern, url); });
+}
+
+// A request on its way.
+struct UrlHandler::Asked {
+  ExchangePtr exchange;
+  std::shared_ptr<const core::Requester> requester;
+  Door door = Door::kPrefix;
+};
+
+UrlHandler::UrlHandler(core::Engine& engine, UrlHandlerOptions options, RelayCounts& counts)
+    : engine_(engine), options_(std::move(options)), counts_(counts) {}
+
+Result<Url> UrlHandler::UrlOf(const Knock& knock) const {
+  if (knock.door == Door::kFixedOrigin) {
+    std::string base = options_.origin;
+    while (base.ends_with('/')) base.pop_back();
+    return core::ParseUrl(base + std::string(knock.rest));
+  }
+  auto url = core::ParseUrl(knock.rest);
+  if (url && knock.door == Door::kProxy && url->scheme == "http" &&
+      options_.proxy_https.Match(*url)) {
+    url->scheme = "https";
+  }
+  return url;
+}
+
+void UrlHandler::Handle(ExchangePtr exchange, const Knock& knock) const {
+  Result<Url> url = UrlOf(knock);
+  if (!url) return exchange->RespondError(url.error());
+  const Request& request = exchange->request();
+  Asked asked;
+  asked.door = knock.door;
+  core::Requester requester;
+  requester.authorization = AuthorizationFor(request, *url);
+  requester.untrusted_url = knock.door != Door::kFixedOrigin;
+  url->userinfo.clear();
+  requester.url = std::move(*url);
+  asked.requester = std::make_shared<const core::Requester>(std::move(requester));
+  // What a cookie has brought is nobody else's.
+  const bool own = knock.door == Door::kProxy && request.Find("Cookie");
+  asked.exchange = std::move(exchange);
+  if (own) return Relay(std::move(asked), true);
+  Open(std::move(asked));
+}
+
+void UrlHandler::Open(Asked asked) const {
+  core::OpenOptions options;
+  options.authorization = asked.requester->authorization;
+  options.ttl = options_.ttl;
+  options.immutable = options_.immutable;
+  options.verbatim = true;
+  options.untrusted_url = asked.requester->untrusted_url;
+  options.pass_redirects = options_.pass_redirects.Match(asked.requester->url);
+  const Url& url = asked.requester->url;
+  const core::CachedOpen cached{
+      {}, options.authorization, true, options.pass_redirects, options.untrusted_url};
+  if (auto known = engine_.OpenCached(url, cached)) {
+    return OnOpened(std::move(asked), std::move(*known));
+  }
+  options.deadline = engine_.scheduler().clock().Now() + options_.timeout;
+  auto shared = std::make_shared<Asked>(std::move(asked));
+  engine_.Open(shared->requester->url, std::move(options),
+               [this, shared](Result<std::shared_ptr<Object>> result) {
+                 OnOpened(std::move(*shared), std::move(result));
+               });
+}
+
+void UrlHandler::OnOpened(Asked asked, Result<std::shared_ptr<Object>> result) const {
+  if (!result) {
+    const core::Error& error = result.error();
+    if (error.code == Code::kRangeBlind) {
+      counts_.range_blind.fetch_add(1, std::memory_order_relaxed);
+      return Relay(std::move(asked), true);
+    }
+    if (error.code == Code::kRedirected) return Relay(std::move(asked), false);
+    return asked.exchange->RespondError(error);
+  }
+  if (asked.door == Door::kProxy && !(*result)->answer()->shared_cacheable) {
+    return Relay(std::move(asked), true);
+  }
+  const Standing standing = asked.door == Door::kProxy ? Standing::kProxy : Standing::kOwnOrigin;
+  ServeObject(engine_.store(), std::move(asked.exchange), std::move(*result),
+              std::move(asked.requester), standing);
+}
+
+void UrlHandler::Relay(Asked asked, bool follow_redirects) const {
+  const Request& request = asked.exchange->request();
+  core::HttpRequest call;
+  call.url = asked.requester->url.ToString();
+  call.authorization = asked.requester->authorization;
+  call.untrusted_url = asked.requester->untrusted_url;
+  call.follow_redirects = follow_redirects;
+  AddRelayedFields(request, call);
+  if (asked.door == Door::kProxy) {
+    if (auto cookie = request.Find("Cookie")) call.headers.push_back({"Cookie", *cookie});
+  }
+  const Standing standing = asked.door == Door::kProxy ? Standing::kProxy : Standing::kOwnOrigin;
+  asked.exchange->note().from = BytesFrom::kPass;
+  RelayOptions options;
+  options.cookies = asked.door == Door::kProxy;
+  options.finish = [standing](ResponseHead& head) {
+    AddClientPlane(head, BytesFrom::kPass, standing);
+  };
+  options.on_bytes = [this](uint64_t bytes) {
+    counts_.bytes.fetch_add(bytes, std::memory_order_relaxed);
+  };
+  RelayCall(engine_.http(), std::move(asked.exchange), std::move(call), std::move(options));
+}
+
+}  // namespace dartfs::httpd
