@@ -1,4 +1,4 @@
-// Base64 (RFC 4648 section 4), and the Basic logins made of it (RFC 7617). Pure.
+// Base64 (RFC 4648 section 4). Pure.
 #pragma once
 
 #include <optional>
@@ -7,11 +7,7 @@
 
 namespace dartfs::httpd {
 
-std::string Base64Encode(std::string_view bytes);
 // nullopt unless all of `text` is base64 with its padding.
 std::optional<std::string> Base64Decode(std::string_view text);
-
-// "Basic <base64 of user:password>".
-std::string BasicAuthorization(std::string_view user, std::string_view password);
 
 }  // namespace dartfs::httpd

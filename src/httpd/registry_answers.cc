@@ -26,11 +26,6 @@ const char* CodeOf(int status, RegistryRoute route) {
   }
 }
 
-bool Has(const ResponseHead& head, std::string_view name) {
-  return std::any_of(head.headers.begin(), head.headers.end(),
-                     [&](const auto& header) { return core::EqualsIgnoreCase(header.name, name); });
-}
-
 // Makes `answer` one of JSON, whatever it was.
 void SetJson(TextAnswer& answer, std::string_view code, std::string_view message) {
   answer.text =
@@ -56,10 +51,6 @@ TextAnswer RegistryFaultAnswer(int status, std::string_view code, std::string_vi
 
 TextAnswer RegistryErrorAnswer(const core::Error& error, RegistryRoute route) {
   TextAnswer answer = ErrorAnswer(error);
-  const bool challenged = answer.head.status == 401 && !error.challenge.empty();
-  if (challenged && !Has(answer.head, "WWW-Authenticate")) {
-    answer.head.AddForeign("WWW-Authenticate", error.challenge);
-  }
   SetJson(answer, CodeOf(answer.head.status, route), error.context);
   return answer;
 }

@@ -29,6 +29,19 @@ struct RegistryHandler::Ask {
   RegistryRequest request;
 };
 
+RegistryWays WaysOf(core::Engine& engine) {
+  RegistryWays ways;
+  ways.serve = [&engine](ExchangePtr exchange, std::shared_ptr<core::Object> object,
+                         std::shared_ptr<const core::Requester> requester, Reauthorize again) {
+    ServeObject(engine.store(), std::move(exchange), std::move(object), std::move(requester),
+                Standing::kOwnOrigin, std::move(again));
+  };
+  ways.relay = [&engine](ExchangePtr exchange, core::HttpRequest request, RelayOptions options) {
+    RelayCall(engine.http(), std::move(exchange), std::move(request), std::move(options));
+  };
+  return ways;
+}
+
 RegistryHandler::RegistryHandler(core::Engine& engine, RegistryTokens& tokens, RegistryWays ways,
                                  RegistryHandlerOptions options)
     : engine_(engine), tokens_(tokens), ways_(std::move(ways)), options_(std::move(options)) {}
@@ -66,8 +79,13 @@ void RegistryHandler::Handle(ExchangePtr exchange) {
 }
 
 void RegistryHandler::OpenBlob(ExchangePtr exchange, AskPtr ask, Attempt attempt) {
+  const core::CachedOpen cached{.authorization = attempt.authorization, .verbatim = true};
+  if (auto known = engine_.OpenCached(ask->url, cached)) {
+    return OnOpened(std::move(exchange), std::move(ask), std::move(attempt), *std::move(known));
+  }
   core::OpenOptions open;
   open.authorization = attempt.authorization;
+  open.verbatim = true;
   open.deadline = engine_.scheduler().clock().Now() + options_.timeout;
   const core::Url& url = ask->url;
   engine_.Open(
@@ -86,8 +104,8 @@ void RegistryHandler::OnOpened(ExchangePtr exchange, AskPtr ask, Attempt attempt
       return Retry(std::move(exchange), std::move(ask), std::move(attempt),
                    std::move(error.challenge), &RegistryHandler::OpenBlob);
     }
-    // Not to be had in blocks, nor to be spooled: as it comes.
-    if (error.code == Code::kTooLarge || error.code == Code::kRangeBlind) {
+    // Not to be had in blocks: as it comes.
+    if (error.code == Code::kRangeBlind || error.code == Code::kTooLarge) {
       return Relay(std::move(exchange), std::move(ask), std::move(attempt));
     }
     return RespondWith(std::move(exchange), RegistryErrorAnswer(error, ask->route));

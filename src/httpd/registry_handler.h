@@ -14,18 +14,13 @@
 #include "core/base/unique_function.h"
 #include "core/engine/engine.h"
 #include "httpd/exchange.h"
+#include "httpd/object_body.h"
 #include "httpd/registry_path.h"
 #include "httpd/registry_tokens.h"
 #include "httpd/registry_upstreams.h"
 #include "httpd/relay.h"
 
 namespace dartfs::httpd {
-
-// The origin has refused, with `refusal` (a 401), the Authorization that was sent: gives another
-// one to go on with, or the error to end with. `done` runs once, never on the caller's stack. Any
-// thread.
-using Reauthorize =
-    std::function<void(const core::Error& refusal, const std::string& refused, Authorized done)>;
 
 // What the mirror hands its exchanges to.
 struct RegistryWays {
@@ -37,6 +32,8 @@ struct RegistryWays {
   // RelayCall.
   std::function<void(ExchangePtr, core::HttpRequest, RelayOptions)> relay;
 };
+// ServeObject and RelayCall.
+RegistryWays WaysOf(core::Engine& engine);
 
 struct RegistryHandlerOptions {
   RegistryUpstreams upstreams;

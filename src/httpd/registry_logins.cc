@@ -12,6 +12,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/base/credentials.h"
 #include "core/base/text.h"
 #include "core/base/unique_fd.h"
 #include "httpd/base64.h"
@@ -194,7 +195,7 @@ class LoginReader {
     if (user.size() + password.size() > kMaxLoginBytes) {
       return Of(key, "that is longer than " + core::FormatSize(kMaxLoginBytes));
     }
-    return BasicAuthorization(user, password);
+    return core::BasicAuthorization(user, password);
   }
 
   const std::string shown_;

@@ -247,6 +247,7 @@ class RegistryTokens::State : public std::enable_shared_from_this<State> {
     http.url = wanted.url;
     http.headers = {{"Accept", "application/json"}};
     if (wanted.trusted) http.authorization = credential;
+    http.untrusted_url = !wanted.trusted;
     if (!wanted.trusted && !credential.empty()) WarnWithheld(request.registry, wanted.url);
     const TimePoint asked_at = Now();
     http.deadline = asked_at + options_.exchange_timeout;

@@ -9,15 +9,16 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/credentials.h"
 #include "fake/captured_exchange.h"
 #include "fake/fake_engine.h"
 #include "fake/fake_http_client.h"
 #include "fake/manual_scheduler.h"
-#include "httpd/base64.h"
 
 namespace dartfs::httpd {
 namespace {
 
+using core::BasicAuthorization;
 using core::Code;
 using core::Error;
 using core::MakeError;
@@ -112,6 +113,14 @@ TEST_F(RegistryHandlerTest, ABlobIsServedFromTheCache) {
   EXPECT_EQ(served_.requester->authorization, "");
   EXPECT_EQ(engine_.last_options().deadline, scheduler_.clock().Now() + seconds(60));
   EXPECT_EQ(http_.started(), 0U);
+}
+
+TEST_F(RegistryHandlerTest, AKnownBlobIsServedAtOnce) {
+  engine_.AddFile(kBlobUrl, {.size = 7, .cached = true});
+  CapturedExchange client("GET", kBlob);
+  handler_->Handle(client.Take());
+  EXPECT_EQ(client.Header("X-Served"), "yes");
+  EXPECT_EQ(engine_.opens(), 0U);
 }
 
 TEST_F(RegistryHandlerTest, TheRegistryThatTheClientNames) {

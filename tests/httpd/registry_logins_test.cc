@@ -7,11 +7,13 @@
 #include <cstdio>
 #include <string>
 
+#include "core/base/credentials.h"
 #include "httpd/base64.h"
 
 namespace dartfs::httpd {
 namespace {
 
+using core::BasicAuthorization;
 using core::Code;
 
 core::Result<RegistryLogins> Parse(std::string_view text) {
@@ -22,7 +24,7 @@ std::string LoginOf(const RegistryLogins& logins, const char* registry) {
   return logins.Find(core::ParseUrl(registry).value());
 }
 
-TEST(Base64, BothWays) {
+TEST(Base64, Decode) {
   struct Row {
     std::string bytes;
     const char* text;
@@ -36,7 +38,6 @@ TEST(Base64, BothWays) {
                       {"a:b", "YTpi"},
                       {std::string(2, '\0'), "AAA="}};
   for (const Row& row : rows) {
-    EXPECT_EQ(Base64Encode(row.bytes), row.text);
     EXPECT_EQ(Base64Decode(row.text), row.bytes);
   }
   for (const char* text :

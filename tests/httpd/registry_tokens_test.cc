@@ -9,13 +9,14 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/credentials.h"
 #include "fake/fake_http_client.h"
 #include "fake/manual_scheduler.h"
-#include "httpd/base64.h"
 
 namespace dartfs::httpd {
 namespace {
 
+using core::BasicAuthorization;
 using core::Code;
 using core::FakeHttpClient;
 using core::MakeError;
