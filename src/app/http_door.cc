@@ -11,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "app/registry_mirror.h"
 #include "core/base/log.h"
 #include "core/base/text.h"
 #include "httpd/service.h"
@@ -153,16 +154,19 @@ std::vector<GivenSocket> TakeGivenSockets() {
 
 // Who answers, in the order of being made.
 struct HttpDoor::Parts {
-  Parts(const Options& options, NodeCore& core)
-      : urls(core.engine(), UrlOptionsOf(options), relayed),
+  Parts(const Options& options, NodeCore& core, std::unique_ptr<RegistryMirror> mirror)
+      : registry(std::move(mirror)),
+        urls(core.engine(), UrlOptionsOf(options), relayed),
         service(ServiceOptionsOf(options, core), HandlersOf()) {}
 
   httpd::ServiceHandlers HandlersOf() {
     httpd::ServiceHandlers handlers;
     handlers.urls = &urls;
+    if (registry != nullptr) handlers.registry = &registry->handler;
     return handlers;
   }
 
+  std::unique_ptr<RegistryMirror> registry;
   httpd::RelayCounts relayed;
   httpd::UrlHandler urls;
   httpd::Service service;
@@ -172,6 +176,7 @@ HttpDoor::HttpDoor() = default;
 
 Result<std::unique_ptr<HttpDoor>> HttpDoor::Open(const Options& options, NodeCore& core,
                                                  std::vector<GivenSocket> given) {
+  TRY_ASSIGN(auto mirror, RegistryMirror::Make(options, core));
   TRY_ASSIGN(auto sockets, SocketsOf(options, std::move(given)));
   if (sockets.empty()) return std::unique_ptr<HttpDoor>();
   std::unique_ptr<HttpDoor> door(new HttpDoor());
@@ -179,7 +184,7 @@ Result<std::unique_ptr<HttpDoor>> HttpDoor::Open(const Options& options, NodeCor
     door->addresses_.push_back(Describe(served));
     LOG_INFO("HTTP on {}", door->addresses_.back());
   }
-  door->parts_ = std::make_unique<Parts>(options, core);
+  door->parts_ = std::make_unique<Parts>(options, core, std::move(mirror));
   httpd::ServerOptions server;
   server.threads = ThreadsOf(options);
   server.limits.connections = options.max_connections;
@@ -196,6 +201,10 @@ void HttpDoor::Drain() {
 
 void HttpDoor::Stop() {
   if (server_ != nullptr) server_->Stop();
+}
+
+Status HttpDoor::Reload(const Options& options) {
+  return parts_->registry == nullptr ? Status() : parts_->registry->Reload(options);
 }
 
 }  // namespace dartfs::app

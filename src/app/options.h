@@ -62,7 +62,7 @@ struct Options {
   std::string registry;                 // URL; may hold a login; empty: none
   std::vector<std::string> registry_allow;
   std::string registry_auth;  // a file of logins
-  std::vector<std::string> registry_realms;
+  std::vector<std::string> registry_realm;
   std::vector<std::string> origin_allow;
   std::vector<std::string> origin_deny;
   std::string access_log;

@@ -30,9 +30,7 @@ const char* CodeOf(int status, RegistryRoute route) {
 void SetJson(TextAnswer& answer, std::string_view code, std::string_view message) {
   answer.text =
       R"({"errors":[{"code":)" + JsonQuote(code) + R"(,"message":)" + JsonQuote(message) + "}]}\n";
-  std::erase_if(answer.head.headers, [](const auto& header) {
-    return core::EqualsIgnoreCase(header.name, "Content-Type");
-  });
+  answer.head.Remove("Content-Type");
   answer.head.Add("Content-Type", "application/json");
   answer.head.Add("Docker-Distribution-Api-Version", "registry/2.0");
   answer.head.framing = Framing::kLength;

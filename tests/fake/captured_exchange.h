@@ -36,11 +36,7 @@ class CapturedExchange {
   const AccessNote& note() const { return link_->note; }
   // Empty where absent.
   std::string Header(std::string_view name) const {
-    if (!answered()) return "";
-    for (const auto& header : link_->head->headers) {
-      if (core::EqualsIgnoreCase(header.name, name)) return header.value;
-    }
-    return "";
+    return answered() ? std::string(link_->head->Find(name).value_or("")) : "";
   }
   // What of the body is there now; "error" behind it where it broke.
   std::string ReadBody() {
