@@ -1,5 +1,6 @@
 #include "httpd/object_answer.h"
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <utility>
@@ -26,14 +27,21 @@ constexpr uint64_t kFirstBlocksOfOpenRange = 2;
 
 // A request's fields stay in place while this is used.
 struct ConditionFields {
-  explicit ConditionFields(const Request& request)
-      : if_match(request.Find("If-Match")),
-        if_none_match(request.Find("If-None-Match")),
-        if_modified_since(request.Find("If-Modified-Since")),
-        if_unmodified_since(request.Find("If-Unmodified-Since")),
-        if_range(request.Find("If-Range")) {}
+  explicit ConditionFields(const Request& request) {
+    if (!HasAny(request)) return;
+    if_match = request.Find("If-Match");
+    if_none_match = request.Find("If-None-Match");
+    if_modified_since = request.Find("If-Modified-Since");
+    if_unmodified_since = request.Find("If-Unmodified-Since");
+    if_range = request.Find("If-Range");
+  }
   Conditions view() const {
     return {if_match, if_none_match, if_modified_since, if_unmodified_since, if_range};
+  }
+  static bool HasAny(const Request& request) {
+    return std::any_of(request.headers.begin(), request.headers.end(), [](const auto& header) {
+      return core::EqualsIgnoreCase(std::string_view(header.name).substr(0, 3), "If-");
+    });
   }
   std::optional<std::string> if_match, if_none_match, if_modified_since, if_unmodified_since,
       if_range;

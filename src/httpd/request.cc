@@ -4,8 +4,7 @@
 
 #include <algorithm>
 #include <boost/beast/core/error.hpp>
-#include <boost/beast/http/empty_body.hpp>
-#include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/basic_parser.hpp>
 #include <utility>
 
 #include "core/base/text.h"
@@ -14,10 +13,58 @@ namespace dartfs::httpd {
 namespace {
 
 namespace http = boost::beast::http;
+using boost::beast::error_code;
 using core::EqualsIgnoreCase;
-using Head = http::request_parser<http::empty_body>;
+using BeastView = boost::beast::string_view;
 
-std::string Text(boost::beast::string_view view) { return {view.data(), view.size()}; }
+std::string Text(BeastView view) { return {view.data(), view.size()}; }
+
+// What a head says of its own framing; the rest is in the request.
+struct Framing {
+  size_t hosts = 0;
+  size_t lengths = 0;
+  size_t codings = 0;
+  std::string length;  // the last
+  std::string coding;
+};
+
+// Takes the head apart into `request`.
+class HeadReader final : public http::basic_parser<true> {
+ public:
+  HeadReader(Request& request, Framing& framing) : request_(request), framing_(framing) {}
+
+ private:
+  void on_request_impl(http::verb, BeastView method, BeastView target, int version,
+                       error_code&) override {
+    constexpr size_t kUsualFields = 8;
+    request_.method = Text(method);
+    request_.target = Text(target);
+    request_.minor_version = version % 10;
+    request_.headers.reserve(kUsualFields);
+  }
+  void on_field_impl(http::field field, BeastView name, BeastView value, error_code&) override {
+    request_.headers.push_back({Text(name), Text(value)});
+    if (field == http::field::host) ++framing_.hosts;
+    if (field == http::field::content_length) {
+      ++framing_.lengths;
+      framing_.length = request_.headers.back().value;
+    }
+    if (field == http::field::transfer_encoding) {
+      ++framing_.codings;
+      framing_.coding = request_.headers.back().value;
+    }
+  }
+  void on_response_impl(int, BeastView, int, error_code&) override {}
+  void on_header_impl(error_code&) override {}
+  void on_body_init_impl(boost::optional<uint64_t> const&, error_code&) override {}
+  size_t on_body_impl(BeastView, error_code&) override { return 0; }
+  void on_chunk_header_impl(uint64_t, BeastView, error_code&) override {}
+  size_t on_chunk_body_impl(uint64_t, BeastView, error_code&) override { return 0; }
+  void on_finish_impl(error_code&) override {}
+
+  Request& request_;
+  Framing& framing_;
+};
 
 // Behind the line's LF that ends the head; npos: it has not come yet. `from`: where the search goes
 // on. A head whose lines end in LF alone ends too, and is refused then.
@@ -49,12 +96,6 @@ bool IsVisible(std::string_view target) {
   return std::all_of(target.begin(), target.end(), [](char c) { return c >= 0x21 && c <= 0x7E; });
 }
 
-size_t CountOf(const Request& request, std::string_view name) {
-  return static_cast<size_t>(
-      std::count_if(request.headers.begin(), request.headers.end(),
-                    [name](const auto& header) { return EqualsIgnoreCase(header.name, name); }));
-}
-
 // Whether a list field has that member.
 bool Lists(const std::optional<std::string>& field, std::string_view member) {
   if (!field) return false;
@@ -64,29 +105,26 @@ bool Lists(const std::optional<std::string>& field, std::string_view member) {
   });
 }
 
-std::optional<BadRequest> CheckHost(const Request& request) {
-  const size_t hosts = CountOf(request, "Host");
+std::optional<BadRequest> CheckHost(const Request& request, size_t hosts) {
   if (hosts > 1) return BadRequest{400, "more than one Host"};
   if (hosts == 0 && request.minor_version > 0) return BadRequest{400, "no Host"};
   return std::nullopt;
 }
 
 // How long the body is: a number, or chunked, never both (RFC 9112 section 6.3).
-std::optional<BadRequest> ReadFraming(Request* request) {
-  const auto coding = request->Find("Transfer-Encoding");
-  const size_t lengths = CountOf(*request, "Content-Length");
-  if (coding) {
-    if (lengths > 0) return BadRequest{400, "Content-Length beside Transfer-Encoding"};
+std::optional<BadRequest> ReadFraming(const Framing& framing, Request* request) {
+  if (framing.codings > 0) {
+    if (framing.lengths > 0) return BadRequest{400, "Content-Length beside Transfer-Encoding"};
     if (request->minor_version == 0) return BadRequest{400, "Transfer-Encoding in HTTP/1.0"};
-    if (!EqualsIgnoreCase(*coding, "chunked")) {
+    if (framing.codings > 1 || !EqualsIgnoreCase(framing.coding, "chunked")) {
       return BadRequest{501, "a Transfer-Encoding other than chunked"};
     }
     request->chunked = true;
     return std::nullopt;
   }
-  if (lengths == 0) return std::nullopt;
-  if (lengths > 1) return BadRequest{400, "more than one Content-Length"};
-  const auto length = core::ParseUint(*request->Find("Content-Length"));
+  if (framing.lengths == 0) return std::nullopt;
+  if (framing.lengths > 1) return BadRequest{400, "more than one Content-Length"};
+  const auto length = core::ParseUint(framing.length);
   if (!length) return BadRequest{400, "a Content-Length that is no number"};
   request->content_length = *length;
   return std::nullopt;
@@ -151,27 +189,20 @@ void RequestParser::FailVersion() { Fail(505, "an HTTP version other than 1.0 an
 void RequestParser::Parse() {
   if (HasOddLines(head_))
     return Fail(400, "a line that does not end in CRLF, is folded, or has a NUL");
-  Head parser;
+  Framing framing;
+  HeadReader parser(request_, framing);
   parser.header_limit(static_cast<std::uint32_t>(limits_.head_bytes));
   parser.skip(true);  // the body is not for this parser
-  boost::beast::error_code error;
+  error_code error;
   parser.put(boost::asio::const_buffer(head_.data(), head_.size()), error);
   if (error == http::error::bad_version && HasThreeWords(head_)) return FailVersion();
   if (error || !parser.is_header_done()) return Fail(400, "not a request: " + error.message());
-  const auto& message = parser.get();
-  if (message.version() / 10 != 1) return FailVersion();
-  request_.method = Text(message.method_string());
-  request_.target = Text(message.target());
-  request_.minor_version = static_cast<int>(message.version() % 10);
-  for (const auto& field : message) {
-    request_.headers.push_back({Text(field.name_string()), Text(field.value())});
-  }
   if (request_.headers.size() > limits_.headers) {
     return Fail(431, fmt::format("more than {} header fields", limits_.headers));
   }
   if (!IsVisible(request_.target)) return Fail(400, "a request target with bytes that no URL has");
-  if (auto bad = CheckHost(request_)) return Fail(bad->status, std::move(bad->why));
-  if (auto bad = ReadFraming(&request_)) return Fail(bad->status, std::move(bad->why));
+  if (auto bad = CheckHost(request_, framing.hosts)) return Fail(bad->status, std::move(bad->why));
+  if (auto bad = ReadFraming(framing, &request_)) return Fail(bad->status, std::move(bad->why));
   ReadConnection(&request_);
   state_ = State::kDone;
 }
