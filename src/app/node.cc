@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "app/http_door.h"
 #include "app/mount_set.h"
 #include "app/node_control.h"
 #include "app/node_core.h"
@@ -28,6 +29,7 @@ class NodeImpl final : public Node {
       start.on_mounted = std::move(on_mounted);
       TRY(mounts_->Add(options_, std::move(start)));
     }
+    TRY_ASSIGN(http_, HttpDoor::Open(options_, *core_, TakeGivenSockets()));
     TRY_ASSIGN(control_, NodeControl::Create(options_, *core_, *mounts_));
     return {};
   }
@@ -59,10 +61,12 @@ class NodeImpl final : public Node {
   void Stop() override {
     if (core_ == nullptr) return;
     if (control_ != nullptr) control_->StopListening();
+    if (http_ != nullptr) http_->Drain();
     mounts_->Stop();
     // After the mounts, whose end need not wait for a disk that hangs.
     control_.reset();
     core_->StopTransfers();
+    http_.reset();
     mounts_.reset();
     core_.reset();
   }
@@ -72,6 +76,7 @@ class NodeImpl final : public Node {
   std::unique_ptr<NodeCore> core_;
   std::unique_ptr<MountSet> mounts_;
   std::unique_ptr<NodeControl> control_;
+  std::unique_ptr<HttpDoor> http_;
 };
 
 }  // namespace

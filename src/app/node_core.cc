@@ -1,8 +1,11 @@
 #include "app/node_core.h"
 
+#include <span>
 #include <utility>
 
 #include "core/base/random.h"
+#include "core/base/text.h"
+#include "httpd/client_checks.h"
 
 namespace dartfs::app {
 namespace {
@@ -21,7 +24,26 @@ core::IdentityOptions IdentityOptionsOf(const Options& options) {
   return identity;
 }
 
+std::string MakeViaId() {
+  const uint64_t random = core::RealRandom().Next();
+  return core::HexEncode(std::as_bytes(std::span(&random, 1)));
+}
+
 }  // namespace
+
+Result<core::OriginPolicy> OriginPolicyOf(const Options& options) {
+  core::OriginPolicy policy;
+  policy.allow_link_local = options.allow_link_local;
+  for (const std::string& rule : options.origin_allow) {
+    TRY_ASSIGN(auto parsed, core::ParseOriginRule(rule));
+    policy.allow.push_back(std::move(parsed));
+  }
+  for (const std::string& rule : options.origin_deny) {
+    TRY_ASSIGN(auto parsed, core::ParseOriginRule(rule));
+    policy.deny.push_back(std::move(parsed));
+  }
+  return policy;
+}
 
 Result<std::unique_ptr<NodeCore>> NodeCore::Open(const Options& options) {
   std::unique_ptr<NodeCore> core(new NodeCore);
@@ -49,6 +71,9 @@ Status NodeCore::Start(const Options& options) {
   http.connections_per_origin = options.connections;
   http.ca_file = options.ca_file;
   http.allow_link_local = options.allow_link_local;
+  via_id_ = MakeViaId();
+  http.via = httpd::ViaOf(via_id_);
+  TRY_ASSIGN(http.origin_policy, OriginPolicyOf(options));
   TRY_ASSIGN(http_, core::MakeHttpClient(http));
 
   core::EngineOptions engine;

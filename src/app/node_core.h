@@ -13,6 +13,9 @@
 
 namespace dartfs::app {
 
+// Of --origin-allow and --origin-deny.
+core::Result<core::OriginPolicy> OriginPolicyOf(const Options& options);
+
 class NodeCore {
  public:
   // Takes the cache directory. Blocks on the local disk; asks no origin. kBusy: another process has
@@ -24,6 +27,8 @@ class NodeCore {
   core::Engine& engine() { return *engine_; }
   core::Scheduler& names_worker() { return *names_worker_; }
   const std::string& cache_dir() const { return cache_dir_; }
+  // Tells this run of the node from others, in Via.
+  const std::string& via_id() const { return via_id_; }
 
   // Cancels fetches and reads: mounts and names can go from then on. Twice is fine.
   void StopTransfers();
@@ -36,6 +41,7 @@ class NodeCore {
   core::Status OpenStore(const Options& options);
 
   std::string cache_dir_;
+  std::string via_id_;
   std::unique_ptr<core::DiskIo> disk_;
   std::unique_ptr<core::Scheduler> scheduler_;
   std::unique_ptr<core::Scheduler> names_worker_;

@@ -5,7 +5,11 @@
 
 #include "app/option_table.h"
 #include "core/base/text.h"
+#include "core/base/url.h"
 #include "core/base/wire_id.h"
+#include "core/io/origin_policy.h"
+#include "httpd/door.h"
+#include "httpd/listen.h"
 
 namespace dartfs::app {
 namespace {
@@ -149,6 +153,96 @@ std::string ShowList(const Options& options) {
   return text;
 }
 
+template <std::vector<std::string> Options::*kField>
+Status SetHosts(Options& options, std::string_view value) {
+  for (const std::string_view pattern : core::Split(value, ',')) {
+    if (pattern.empty() || pattern.find('/') != std::string_view::npos) {
+      return Bad("expected host names, host:port or *.domain patterns");
+    }
+    (options.*kField).emplace_back(pattern);
+  }
+  return {};
+}
+
+template <std::vector<std::string> Options::*kField>
+Status SetOriginRules(Options& options, std::string_view value) {
+  for (const std::string_view rule : core::Split(value, ',')) {
+    TRY(core::ParseOriginRule(rule));
+    (options.*kField).emplace_back(rule);
+  }
+  return {};
+}
+
+Status SetListen(Options& options, std::string_view value) {
+  if (value != "none") TRY(httpd::ParseHostPort(value));
+  options.listen = value;
+  return {};
+}
+
+Status SetAdmin(Options& options, std::string_view value) {
+  TRY(httpd::ParseHostPort(value));
+  options.admin = value;
+  return {};
+}
+
+Status SetPrefix(Options& options, std::string_view value) {
+  if (!httpd::IsUsablePrefix(value)) {
+    return Bad(
+        "expected one path segment of letters, digits, '-', '.', '_' or '~' that is not the "
+        "name of another service");
+  }
+  options.prefix = value;
+  return {};
+}
+
+template <std::string Options::*kField>
+Status SetUrl(Options& options, std::string_view value) {
+  const auto url = core::ParseUrl(value);
+  if (!url) return Bad("expected an http or https URL");
+  if (url->query) return Bad("expected a URL without a query");
+  options.*kField = value;
+  return {};
+}
+
+// Without the login.
+template <std::string Options::*kField>
+std::string ShowUrl(const Options& options) {
+  const std::string& value = options.*kField;
+  return value.empty() ? "" : core::RedactUrl(value);
+}
+
+Status SetConnect(Options& options, std::string_view value) {
+  for (const std::string_view text : core::Split(value, ',')) {
+    const auto port = core::ParseUint(text);
+    if (!port || *port == 0 || *port > UINT16_MAX) return Bad("expected port numbers, such as 443");
+    options.connect_ports.push_back(static_cast<uint16_t>(*port));
+  }
+  return {};
+}
+
+std::string ShowConnect(const Options& options) {
+  std::string text;
+  for (const uint16_t port : options.connect_ports) {
+    text += (text.empty() ? "" : ",") + std::to_string(port);
+  }
+  return text;
+}
+
+template <size_t Options::*kField, uint64_t kMin, uint64_t kMax>
+Status SetCount(Options& options, std::string_view value) {
+  const auto count = core::ParseUint(value);
+  if (!count || *count < kMin || *count > kMax) {
+    return Bad("expected a number, " + std::to_string(kMin) + " to " + std::to_string(kMax));
+  }
+  options.*kField = static_cast<size_t>(*count);
+  return {};
+}
+
+template <size_t Options::*kField>
+std::string ShowCount(const Options& options) {
+  return options.*kField == 0 ? "" : std::to_string(options.*kField);
+}
+
 Status SetDiskIo(Options& options, std::string_view value) {
   if (value == "auto") {
     options.disk_io = Backend::kAuto;
@@ -288,6 +382,49 @@ constexpr OptionRow kTable[] = {
     {"ca-file", "", "FILE", "certificates to trust instead of the system's", kNode,
      SetText<&Options::ca_file>, ShowText<&Options::ca_file>},
     {"disk-io", "", "HOW", "auto, uring or pool [auto]", kNode, SetDiskIo, ShowDiskIo},
+    {"listen", "", "HOST:PORT",
+     "serve the cache over HTTP there; none: not at all [127.0.0.1:8145]", kNode, SetListen,
+     ShowText<&Options::listen>},
+    {"admin", "", "HOST:PORT",
+     "metrics and the operator's page there [with --listen while that is loopback]", kNode,
+     SetAdmin, ShowText<&Options::admin>},
+    {"prefix", "", "NAME", "any URL is served as /NAME/<URL> [dart]", kNode, SetPrefix,
+     ShowText<&Options::prefix>},
+    {"origin", "", "URL", "serve what lies below URL under the listener's root", kNode,
+     SetUrl<&Options::origin>, ShowUrl<&Options::origin>},
+    {"host", "", "NAMES",
+     "names by which HTTP clients may call this node, beside its own and addresses (repeatable)",
+     kNode, SetHosts<&Options::hosts>, ShowList<&Options::hosts>, true},
+    {"proxy-https", "", "HOSTS",
+     "as a proxy, ask these hosts by https for what clients ask by http (repeatable)", kNode,
+     SetHosts<&Options::proxy_https>, ShowList<&Options::proxy_https>, true},
+    {"pass-redirects", "", "HOSTS",
+     "hosts whose redirects HTTP clients are given instead of what lies behind (repeatable)", kNode,
+     SetHosts<&Options::pass_redirects>, ShowList<&Options::pass_redirects>, true},
+    {"connect", "", "PORTS", "as a proxy, make tunnels (CONNECT) to these ports (repeatable)",
+     kNode, SetConnect, ShowConnect, true},
+    {"registry", "", "URL", "be a mirror of that container registry at /v2/", kNode,
+     SetUrl<&Options::registry>, ShowUrl<&Options::registry>},
+    {"registry-allow", "", "HOSTS",
+     "registries that clients of the mirror may name with ns= (repeatable)", kNode,
+     SetHosts<&Options::registry_allow>, ShowList<&Options::registry_allow>, true},
+    {"registry-auth", "", "FILE", "logins for registries: a docker config.json, or DART's form",
+     kNode, SetText<&Options::registry_auth>, ShowText<&Options::registry_auth>},
+    {"registry-realms", "", "HOSTS",
+     "token servers that may get a registry's login, beside its own host (repeatable)", kNode,
+     SetHosts<&Options::registry_realms>, ShowList<&Options::registry_realms>, true},
+    {"origin-allow", "", "RULES",
+     "ask only these origins: host, *.domain, network/bits, each with :port or without "
+     "(repeatable)",
+     kNode, SetOriginRules<&Options::origin_allow>, ShowList<&Options::origin_allow>, true},
+    {"origin-deny", "", "RULES", "never ask these origins (repeatable)", kNode,
+     SetOriginRules<&Options::origin_deny>, ShowList<&Options::origin_deny>, true},
+    {"access-log", "", "FILE", "write a line for each HTTP request there", kNode,
+     SetText<&Options::access_log>, ShowText<&Options::access_log>},
+    {"http-threads", "", "N", "threads that serve HTTP [as many as processors, 4 at most]", kNode,
+     SetCount<&Options::http_threads, 1, 256>, ShowCount<&Options::http_threads>},
+    {"max-connections", "", "N", "most HTTP connections; more are told to come back [16384]", kNode,
+     SetCount<&Options::max_connections, 1, 1'000'000>, ShowCount<&Options::max_connections>},
     {"allow-other", "", "", "let all users read the mount", kMount,
      SetSwitch<&Options::allow_other>, ShowSwitch<&Options::allow_other>},
     {"uid", "", "ID", "owner shown for all files [who mounts]", kMount, SetId<&Options::uid>,

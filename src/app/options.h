@@ -48,6 +48,25 @@ struct Options {
   std::optional<mode_t> umask;  // taken off 0444 and 0555
   bool noexec = false;
 
+  // The HTTP door.
+  std::string listen = "127.0.0.1:8145";  // host:port; "none": no client plane
+  std::string admin;                      // host:port of the admin plane; empty: with `listen`
+  std::string prefix = "dart";
+  std::string origin;              // URL of the fixed origin; may hold a login; empty: none
+  std::vector<std::string> hosts;  // names of the listener, beside addresses and this machine's own
+  std::vector<std::string> proxy_https;
+  std::vector<std::string> pass_redirects;
+  std::vector<uint16_t> connect_ports;  // of tunnels; empty: none are made
+  std::string registry;                 // URL; may hold a login; empty: none
+  std::vector<std::string> registry_allow;
+  std::string registry_auth;  // a file of logins
+  std::vector<std::string> registry_realms;
+  std::vector<std::string> origin_allow;
+  std::vector<std::string> origin_deny;
+  std::string access_log;
+  size_t http_threads = 0;         // 0: by the number of processors
+  size_t max_connections = 16384;  // of clients
+
   std::string log_level = "info";
   std::string log_file;  // empty: stderr in the foreground, syslog in the background
   std::string pid_file;

@@ -4,8 +4,8 @@
 
 #include <utility>
 
-#include "core/base/credentials.h"
 #include "app/option_table.h"
+#include "core/base/credentials.h"
 #include "core/base/random.h"
 #include "core/base/text.h"
 #include "core/base/thread.h"

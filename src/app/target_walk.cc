@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "app/awaited.h"
-#include "core/base/credentials.h"
 #include "app/mount_paths.h"
+#include "core/base/credentials.h"
 #include "core/base/text.h"
 #include "fs/name_mapping.h"
 

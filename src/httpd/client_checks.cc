@@ -28,8 +28,9 @@ std::optional<Refusal> CheckMethod(const Request& request, Door door) {
     return refusal;
   }
   if (request.has_body()) {
-    return Refuse(400, "a " + request.method + " with a body means nothing here, and whoever stands "
-                       "between might take the body for a request");
+    return Refuse(400, "a " + request.method +
+                           " with a body means nothing here, and whoever stands "
+                           "between might take the body for a request");
   }
   return std::nullopt;
 }
@@ -47,9 +48,8 @@ std::optional<std::string> HostOf(std::string_view field) {
 
 bool IsOurName(const std::string& host, const ClientPolicy& policy) {
   if (core::EqualsIgnoreCase(host, "localhost") || core::ParseIpLiteral(host)) return true;
-  return std::any_of(policy.hosts.begin(), policy.hosts.end(), [&](const std::string& name) {
-    return core::EqualsIgnoreCase(name, host);
-  });
+  return std::any_of(policy.hosts.begin(), policy.hosts.end(),
+                     [&](const std::string& name) { return core::EqualsIgnoreCase(name, host); });
 }
 
 // A page of another site must not be able to reach a node by a name that leads to its address.
@@ -85,9 +85,8 @@ std::optional<Refusal> CheckLoop(const Request& request, const ClientPolicy& pol
   const auto via = request.Find("Via");
   if (!via) return std::nullopt;
   const auto elements = core::Split(*via, ',');
-  const bool ours = std::any_of(elements.begin(), elements.end(), [&](std::string_view element) {
-    return IsOurs(element, policy);
-  });
+  const bool ours = std::any_of(elements.begin(), elements.end(),
+                                [&](std::string_view element) { return IsOurs(element, policy); });
   if (!ours) return std::nullopt;
   return Refuse(508, "the request has been through this node already (Via): a loop of proxies");
 }

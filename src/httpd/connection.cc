@@ -59,11 +59,16 @@ struct Connection::Outgoing {
 class ConnectionLink final : public ExchangeLink {
  public:
   ConnectionLink(std::shared_ptr<EventLoop> loop, std::weak_ptr<Connection> connection,
-                 uint64_t exchange, std::shared_ptr<std::atomic<bool>> gone)
+                 uint64_t exchange, std::shared_ptr<std::atomic<bool>> gone,
+                 std::shared_ptr<std::atomic<size_t>> alive)
       : loop_(std::move(loop)),
         connection_(std::move(connection)),
         exchange_(exchange),
-        gone_(std::move(gone)) {}
+        gone_(std::move(gone)),
+        alive_(std::move(alive)) {
+    alive_->fetch_add(1, std::memory_order_relaxed);
+  }
+  ~ConnectionLink() override { alive_->fetch_sub(1, std::memory_order_release); }
 
   void Answer(ResponseHead head, std::unique_ptr<Body> body, AccessNote note) override {
     if (loop_->IsCurrent()) {
@@ -86,6 +91,7 @@ class ConnectionLink final : public ExchangeLink {
   const std::weak_ptr<Connection> connection_;
   const uint64_t exchange_;
   const std::shared_ptr<std::atomic<bool>> gone_;
+  const std::shared_ptr<std::atomic<size_t>> alive_;
 };
 
 Connection::Connection(std::shared_ptr<EventLoop> loop, core::UniqueFd socket,
@@ -184,7 +190,8 @@ void Connection::Dispatch(Request request) {
     out_->keep_alive = false;
     return OnAnswer(exchange_, std::move(busy), nullptr, {});
   }
-  auto link = std::make_shared<ConnectionLink>(loop_, weak_from_this(), exchange_, gone_);
+  auto link = std::make_shared<ConnectionLink>(loop_, weak_from_this(), exchange_, gone_,
+                                               options_.exchanges);
   events_.OnRequest(std::make_unique<Exchange>(std::move(request), options_.listener,
                                                options_.client, std::move(link)));
 }

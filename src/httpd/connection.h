@@ -32,6 +32,8 @@ struct ConnectionOptions {
   Listener listener;
   std::string client;  // as Exchange::client
   ServerLimits limits;
+  // Exchanges that somebody still holds.
+  std::shared_ptr<std::atomic<size_t>> exchanges = std::make_shared<std::atomic<size_t>>(0);
   bool refuse = false;  // beyond the limit: its one request is answered 503
 };
 

@@ -139,10 +139,12 @@ struct Server::Impl {
   void Pause();
   Shard& LeastLoaded();
   void StopAccepting();
+  void AwaitExchanges();
 
   const ServerOptions options;
   Handler& handler;
   Counters counters;
+  const std::shared_ptr<std::atomic<size_t>> exchanges = std::make_shared<std::atomic<size_t>>(0);
   std::vector<std::unique_ptr<Shard>> shards;
   std::vector<std::shared_ptr<EventLoop>> loops;
   std::shared_ptr<EventLoop> acceptor;
@@ -211,7 +213,8 @@ bool Server::Impl::AcceptOne(Door& door) {
   setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
   setsockopt(socket.get(), SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
   LeastLoaded().Add(std::move(socket),
-                    {door.served.listener, AddressOf(address), options.limits, refuse}, door.open);
+                    {door.served.listener, AddressOf(address), options.limits, exchanges, refuse},
+                    door.open);
   return true;
 }
 
@@ -231,6 +234,19 @@ Shard& Server::Impl::LeastLoaded() {
     return a->load() < b->load();
   });
   return **it;
+}
+
+void Server::Impl::AwaitExchanges() {
+  constexpr core::Duration kLook = std::chrono::milliseconds(1);
+  constexpr core::Duration kPatience = std::chrono::seconds(5);
+  const auto until = std::chrono::steady_clock::now() + kPatience;
+  while (exchanges->load(std::memory_order_acquire) > 0) {
+    if (std::chrono::steady_clock::now() > until) {
+      LOG_ERROR("{} requests were never answered", exchanges->load());
+      return;
+    }
+    std::this_thread::sleep_for(kLook);
+  }
 }
 
 void Server::Impl::StopAccepting() {
@@ -257,6 +273,7 @@ ServerStats Server::stats() const {
   ServerStats stats;
   stats.connections = from.connections.load(std::memory_order_relaxed);
   stats.accepted = from.accepted.load(std::memory_order_relaxed);
+  stats.exchanges = impl_->exchanges->load(std::memory_order_relaxed);
   stats.refused = from.refused.load(std::memory_order_relaxed);
   stats.cut_off = from.cut_off.load(std::memory_order_relaxed);
   stats.sent = from.sent.load(std::memory_order_relaxed);
@@ -284,6 +301,7 @@ void Server::Drain() {
 void Server::Stop() {
   if (std::exchange(impl_->stopped, true)) return;
   Drain();
+  impl_->AwaitExchanges();
   for (const auto& loop : impl_->loops) loop->Stop();
   impl_->shards.clear();
 }

@@ -32,6 +32,7 @@ struct ServerOptions {
 struct ServerStats {
   uint64_t connections = 0;  // open now
   uint64_t accepted = 0;
+  uint64_t exchanges = 0;             // that somebody holds
   uint64_t refused = 0;               // beyond the limit
   std::array<uint64_t, 6> answers{};  // by the first digit of the status
   uint64_t cut_off = 0;               // answers that did not go out whole
@@ -51,7 +52,8 @@ class Server {
   // latest after the limits' drain_time: then they are cut. Blocks for that long. Exchanges that
   // are not answered yet live on. Twice is fine.
   void Drain();
-  // Drain, then ends the threads. Whoever holds an exchange must have let go of it.
+  // Drain, waits until nobody holds an exchange any more, and ends the threads. What answers them
+  // must have been stopped: after five seconds an exchange counts as lost, with a line in the log.
   void Stop();
 
  private:

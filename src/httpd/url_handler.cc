@@ -20,7 +20,8 @@ using core::Url;
 bool MatchesHost(std::string_view pattern, const Url& url) {
   if (pattern.starts_with("*.")) {
     const std::string_view domain = pattern.substr(1);
-    return url.host.size() > domain.size() && core::EqualsIgnoreCase(
+    return url.host.size() > domain.size() &&
+           core::EqualsIgnoreCase(
                std::string_view(url.host).substr(url.host.size() - domain.size()), domain);
   }
   return core::EqualsIgnoreCase(pattern, url.host) ||
@@ -92,8 +93,8 @@ void UrlHandler::Open(Asked asked) const {
   options.untrusted_url = asked.requester->untrusted_url;
   options.pass_redirects = options_.pass_redirects.Match(asked.requester->url);
   const Url& url = asked.requester->url;
-  const core::CachedOpen cached{{}, options.authorization, true, options.pass_redirects,
-                                options.untrusted_url};
+  const core::CachedOpen cached{
+      {}, options.authorization, true, options.pass_redirects, options.untrusted_url};
   if (auto known = engine_.OpenCached(url, cached)) {
     return OnOpened(std::move(asked), std::move(*known));
   }
@@ -118,8 +119,7 @@ void UrlHandler::OnOpened(Asked asked, Result<std::shared_ptr<Object>> result) c
   if (asked.door == Door::kProxy && !(*result)->answer()->shared_cacheable) {
     return Relay(std::move(asked), true);
   }
-  const Standing standing =
-      asked.door == Door::kProxy ? Standing::kProxy : Standing::kOwnOrigin;
+  const Standing standing = asked.door == Door::kProxy ? Standing::kProxy : Standing::kOwnOrigin;
   ServeObject(engine_.store(), std::move(asked.exchange), std::move(*result),
               std::move(asked.requester), standing);
 }
@@ -135,8 +135,7 @@ void UrlHandler::Relay(Asked asked, bool follow_redirects) const {
   if (asked.door == Door::kProxy) {
     if (auto cookie = request.Find("Cookie")) call.headers.push_back({"Cookie", *cookie});
   }
-  const Standing standing =
-      asked.door == Door::kProxy ? Standing::kProxy : Standing::kOwnOrigin;
+  const Standing standing = asked.door == Door::kProxy ? Standing::kProxy : Standing::kOwnOrigin;
   asked.exchange->note().from = BytesFrom::kPass;
   RelayOptions options;
   options.cookies = asked.door == Door::kProxy;

@@ -26,8 +26,8 @@ class HostPatterns {
 };
 
 struct UrlHandlerOptions {
-  std::string origin;          // of Door::kFixedOrigin: an absolute URL; its path stands before all
-  HostPatterns proxy_https;    // plain-text proxy requests of them are asked for by https
+  std::string origin;        // of Door::kFixedOrigin: an absolute URL; its path stands before all
+  HostPatterns proxy_https;  // plain-text proxy requests of them are asked for by https
   HostPatterns pass_redirects;  // their redirects are the client's to follow
   core::Duration ttl = std::chrono::seconds(60);
   bool immutable = false;

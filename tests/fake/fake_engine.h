@@ -197,8 +197,9 @@ class FakeEngine final : public Engine {
     }
     done(OutcomeOf(key));
   }
+  using Engine::OpenCached;
   std::optional<Result<std::shared_ptr<Object>>> OpenCached(const Url& url,
-                                                            std::string_view) override {
+                                                            const CachedOpen&) override {
     MutexLock lock(mu_);
     const auto it = outcomes_.find(url.ToString());
     if (it == outcomes_.end() || !it->second.cached) return std::nullopt;

@@ -216,8 +216,9 @@ class MemoryEngine final : public core::Engine {
     if (object) return done(std::move(object));
     done(core::MakeError(core::Code::kNotFound, "no such file"));
   }
-  std::optional<core::Result<std::shared_ptr<core::Object>>> OpenCached(const core::Url& url,
-                                                                        std::string_view) override {
+  using core::Engine::OpenCached;
+  std::optional<core::Result<std::shared_ptr<core::Object>>> OpenCached(
+      const core::Url& url, const core::CachedOpen&) override {
     std::lock_guard lock(mu_);
     const auto found = known_.find(url.ToString());
     if (found == known_.end() || !found->second.opened) return std::nullopt;
@@ -419,7 +420,7 @@ class MemoryNamespace final : public Namespace {
   void ProbeAhead(const DirRef&) override { ++probes; }
   std::optional<Found> Known(const DirRef& dir, const ListedEntry& entry) override {
     const auto url = UrlOf(dir, entry.name);
-    const auto opened = engine_.OpenCached(*url, {});
+    const auto opened = engine_.OpenCached(*url);
     if (entry.kind != EntryKind::kFile || !opened || !*opened) return std::nullopt;
     Found found;
     found.object = **opened;

@@ -139,10 +139,15 @@ Status ValidateIdentityOptions(const IdentityOptions& options) {
 }
 
 std::string LocalId(const Url& url, const IdentityOptions& options) {
-  std::string id = url.scheme + "://" + url.HostPort() + url.path;
-  if (!url.query) return id;
-  const std::string query = StripQuery(*url.query, options.ignore_query);
-  return query.empty() ? id : id + "?" + query;
+  const std::string query = url.query ? StripQuery(*url.query, options.ignore_query) : "";
+  std::string id;  // one allocation: this is done for every request
+  id.reserve(url.scheme.size() + url.host.size() + url.port.size() + url.path.size() +
+             query.size() + 5);
+  id.append(url.scheme).append("://").append(url.host);
+  if (!url.port.empty() && !url.HasDefaultPort()) id.append(1, ':').append(url.port);
+  id.append(url.path);
+  if (!query.empty()) id.append(1, '?').append(query);
+  return id;
 }
 
 std::optional<Digest> DigestOfUrl(const Url& url, const IdentityOptions& options) {

@@ -47,9 +47,10 @@ class EngineImpl final : public Engine, private FlightEvents {
   void Open(const Url& url, OpenOptions options, OpenDone done) override {
     resolver_.Open(url, options, std::move(done));
   }
+  using Engine::OpenCached;
   std::optional<Result<std::shared_ptr<Object>>> OpenCached(const Url& url,
-                                                            std::string_view digest) override {
-    return resolver_.OpenCached(url, digest);
+                                                            const CachedOpen& how) override {
+    return resolver_.OpenCached(url, how);
   }
   std::unique_ptr<ObjectReader> MakeReader(std::shared_ptr<Object> object,
                                            Requester requester) override {

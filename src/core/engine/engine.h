@@ -49,6 +49,25 @@ struct OpenOptions {
   // "sha256:<hex>" or "sha512:<hex>", stated by the operator: the object is content-addressed by
   // it, whatever the URL looks like (IDENTITY.md). Empty: none.
   std::string digest = {};
+  // The caller passes on what the origin answers where it ignores ranges (spec/engine.md 3.9), and
+  // wants nothing of it spooled: such an open ends with kRangeBlind as soon as that is known, and
+  // from then on, as long as the process remembers, without a request. Others' opens of the URL are
+  // as ever. The empty object is an object.
+  bool verbatim = false;
+  // A redirect that the URL itself answers with is not followed: kRedirected, with the redirect in
+  // Error::answer; remembered for error_ttl, for the same credential alone. An origin that can't be
+  // reached: what the cache knows, as ever.
+  bool pass_redirects = false;
+  bool untrusted_url = false;  // as HttpRequest's
+};
+
+// What OpenCached must know of the OpenOptions that Open would be given. Views for the call.
+struct CachedOpen {
+  std::string_view digest = {};
+  std::string_view authorization = {};
+  bool verbatim = false;
+  bool pass_redirects = false;
+  bool untrusted_url = false;
 };
 
 using OpenDone = UniqueFunction<void(Result<std::shared_ptr<Object>>)>;
@@ -99,12 +118,19 @@ class Engine {
   // The current version of the URL. Within its TTL without any request; after it one conditional
   // request, shared by all who ask. An origin that can't be reached: the version the cache knows,
   // if any. Errors: the origin's status as Code, kUnavailable, kDeadlineExceeded, kBadResponse,
-  // kTooLarge (range-blind beyond the spool limit), kRefused, kInvalidArgument (no digest).
+  // kTooLarge (range-blind beyond the spool limit), kRefused, kInvalidArgument (no digest); and
+  // kRangeBlind, kRedirected as OpenOptions says.
   virtual void Open(const Url& url, OpenOptions options, OpenDone done) = 0;
   // The same without any request: what is known within its TTL, else nullopt (an error is
-  // remembered as one). Does not block. `digest` as in OpenOptions.
-  virtual std::optional<Result<std::shared_ptr<Object>>> OpenCached(
-      const Url& url, std::string_view digest = {}) = 0;
+  // remembered as one). Does not block.
+  virtual std::optional<Result<std::shared_ptr<Object>>> OpenCached(const Url& url,
+                                                                    const CachedOpen& how) = 0;
+  std::optional<Result<std::shared_ptr<Object>>> OpenCached(const Url& url,
+                                                            std::string_view digest = {}) {
+    CachedOpen how;
+    how.digest = digest;
+    return OpenCached(url, how);
+  }
 
   virtual std::unique_ptr<ObjectReader> MakeReader(std::shared_ptr<Object> object,
                                                    Requester requester) = 0;

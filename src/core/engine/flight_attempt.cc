@@ -23,7 +23,7 @@ constexpr uint64_t kPublishBytes = 256 << 10;
 Error GivenUp() { return MakeError(Code::kCancelled, "the attempt was given up"); }
 
 bool SameCredential(const Requester& a, const Requester& b) {
-  return a.authorization == b.authorization && a.url == b.url;
+  return a.untrusted_url == b.untrusted_url && a.authorization == b.authorization && a.url == b.url;
 }
 
 // Full jitter over the upper half: [d/2, d) with d doubling from the first back-off.
@@ -236,6 +236,7 @@ void Flight::HandleFailure(Error error) {
       return;
     case Code::kUnauthorized:
     case Code::kForbidden:
+    case Code::kRefused:
       RefuseRequester(std::move(error));
       return;
     case Code::kUnavailable:

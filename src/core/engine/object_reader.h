@@ -21,7 +21,8 @@ class Object;
 // Whose request a fetch is: the URL as that requester holds it (its signature) and its credential.
 struct Requester {
   Url url;
-  std::string authorization;  // value of the Authorization header, or empty
+  std::string authorization;   // value of the Authorization header, or empty
+  bool untrusted_url = false;  // as HttpRequest's
 };
 
 // Bytes that stay valid while `keep` is held.

@@ -65,6 +65,7 @@ std::shared_ptr<BlockFetch> OriginSource::Fetch(BlockRequest request,
   HttpRequest http;
   http.url = request.requester->url.ToString();
   http.authorization = request.requester->authorization;
+  http.untrusted_url = request.requester->untrusted_url;
   http.headers = VersionGuard(request.object->version());
   http.headers.push_back(
       {"Range", "bytes=" + std::to_string(expected.first) + "-" + std::to_string(expected.last)});

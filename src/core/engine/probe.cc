@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/base/text.h"
+#include "core/io/http_redirect.h"
 
 namespace dartfs::core {
 
@@ -23,9 +24,18 @@ class ProbeSink final : public HttpSink {
       answer_ = MakeError(Code::kIsDirectory, request_.what + ": the URL is that of a directory");
       return answer_->error();
     }
+    if (request_.pass_redirects && IsRedirect(head.status)) {
+      answer_ = Redirected(head);
+      return answer_->error();
+    }
     answer_ = ReadProbeHead(head, request_.fixed, request_.what);
     if (!*answer_) return answer_->error();
-    const ProbeFacts& facts = **answer_;
+    ProbeFacts& facts = **answer_;
+    facts.via_redirect = head.effective_url != request_.url.ToString();
+    if (facts.range_blind && request_.range_blind && !request_.range_blind()) {
+      answer_ = MakeError(Code::kRangeBlind, request_.what + ": the origin ignores ranges");
+      return answer_->error();
+    }
     counting_ = facts.range_blind && !facts.size;
     if (facts.range_blind && !counting_) return MakeError(Code::kCancelled, "the head says enough");
     return {};
@@ -67,6 +77,14 @@ class ProbeSink final : public HttpSink {
   }
 
  private:
+  Error Redirected(const HttpHead& head) const {
+    Error error =
+        MakeError(Code::kRedirected, request_.what + ": the origin answered " +
+                                         std::to_string(head.status) + ", which is passed on");
+    error.http_status = head.status;
+    error.answer = std::make_shared<const HttpHead>(head);
+    return error;
+  }
   bool IsDirectory(const HttpHead& head) const {
     const auto effective = ParseUrl(head.effective_url);
     return effective && effective->Authority() == request_.url.Authority() &&
@@ -74,7 +92,7 @@ class ProbeSink final : public HttpSink {
   }
 
   FlightEnv& env_;
-  const ProbeRequest request_;
+  ProbeRequest request_;
   ProbeDone done_;
   std::optional<Result<ProbeFacts>> answer_;
   uint64_t body_ = 0;
@@ -98,6 +116,8 @@ std::shared_ptr<HttpCall> StartProbe(FlightEnv& env, HttpClient& http, ProbeRequ
   HttpRequest call;
   call.url = request.url.ToString();
   call.authorization = request.authorization;
+  call.untrusted_url = request.untrusted_url;
+  call.follow_redirects = !request.pass_redirects;
   call.headers = Conditions(request.known_version);
   call.headers.push_back({"Range", "bytes=0-0"});
   call.first_byte_timeout = env.options.first_byte_timeout;

@@ -18,6 +18,11 @@ struct ProbeRequest {
   std::string authorization;
   std::string known_version;  // makes the request conditional; empty or a version text
   bool fixed = false;         // content-addressed or declared immutable
+  bool untrusted_url = false;
+  bool pass_redirects = false;  // kRedirected where the URL answers with one
+  // Runs on the transfer thread once the origin turns out to ignore ranges; must not block. False:
+  // nobody wants to know more, and the probe ends with kRangeBlind.
+  UniqueFunction<bool()> range_blind;
 };
 
 using ProbeDone = UniqueFunction<void(Result<ProbeFacts>)>;

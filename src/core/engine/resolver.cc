@@ -51,24 +51,33 @@ void Resolver::State::Sweep() {
   });
 }
 
-std::optional<Result<std::shared_ptr<Object>>> Resolver::State::Known(
-    Entry& entry, const Credential& credential) {
+std::optional<Result<std::shared_ptr<Object>>> Resolver::State::Known(const Entry& entry,
+                                                                      const Asker& asker) {
   const TimePoint now = Now();
-  if (entry.object != nullptr && !entry.object->superseded() && now < entry.expires) {
+  const Object* const object = entry.object.get();
+  if (asker.verbatim && (entry.range_blind || (object != nullptr && object->range_blind()))) {
+    return Result<std::shared_ptr<Object>>(RangeBlindError(entry.identity));
+  }
+  if (asker.pass_redirects && entry.redirect && now < entry.redirect_until &&
+      asker.Holds(entry.redirect_credential)) {
+    return Result<std::shared_ptr<Object>>(*entry.redirect);
+  }
+  const bool followed = entry.record && entry.record->via_redirect;
+  if (object != nullptr && !object->superseded() && now < entry.expires &&
+      !(asker.pass_redirects && followed)) {
     return Result<std::shared_ptr<Object>>(entry.object);
   }
-  const bool refused = entry.error && (entry.error->code == Code::kUnauthorized ||
-                                       entry.error->code == Code::kForbidden);
-  if (entry.error && now < entry.error_until &&
-      (!refused || entry.error_credential == credential)) {
-    return Result<std::shared_ptr<Object>>(*entry.error);
+  if (!entry.error || now >= entry.error_until) return std::nullopt;
+  if (asker.pass_redirects && entry.error_followed) return std::nullopt;
+  if (IsOfCredential(entry.error->code) && !asker.Holds(entry.error_credential)) {
+    return std::nullopt;
   }
-  return std::nullopt;
+  return Result<std::shared_ptr<Object>>(*entry.error);
 }
 
 void Resolver::State::ExpireWaiter(const EntryPtr& entry, uint64_t id) {
-  const Error late = MakeError(Code::kDeadlineExceeded, "opening " + entry->identity.redacted_url +
-                                                            ": the origin did not answer in time");
+  Error late = MakeError(Code::kDeadlineExceeded, "opening " + entry->identity.redacted_url +
+                                                      ": the origin did not answer in time");
   OpenDone done;
   std::shared_ptr<HttpCall> cancel;
   {
@@ -79,6 +88,9 @@ void Resolver::State::ExpireWaiter(const EntryPtr& entry, uint64_t id) {
     done = std::move(it->done);
     entry->waiters.erase(it);
     if (entry->waiters.empty()) cancel = entry->call;
+    if (entry->error && entry->error->code == Code::kTooManyRequests && entry->probes > 0) {
+      late = *entry->error;  // it did answer: not now
+    }
     entry->error = late;  // for `explain`
     entry->error_at = Now();
   }
@@ -109,14 +121,16 @@ void Resolver::State::Begin(const EntryPtr& entry) {
     entry->record = std::move(record);
   }
   std::optional<UrlRecord> fixed;
+  ForWhom whom = ForWhom::kAll;
   {
     MutexLock lock(mu);
     const bool never_changes = entry->immutable || entry->identity.content_addressed();
     const bool known = entry->record && entry->record->version.empty();
     if (never_changes && known && entry->object == nullptr) fixed = entry->record;
+    if (fixed && fixed->via_redirect) whom = ForWhom::kFollowers;
   }
   if (fixed) {
-    Finish(entry, MakeCurrent(entry, std::move(*fixed), kForEver));
+    Finish(entry, MakeCurrent(entry, std::move(*fixed), kForEver), whom);
     return;
   }
   if (alone && ServeStale(entry)) return;
@@ -139,8 +153,11 @@ void Resolver::State::SendProbe(const EntryPtr& entry) {
     ++entry->probes;
     request.what = "GET " + entry->identity.redacted_url;
     entry->probe_credential = entry->waiters.front().credential;
+    entry->probe_passes = entry->waiters.front().pass_redirects;
     request.url = entry->probe_credential.url;
     request.authorization = entry->probe_credential.authorization;
+    request.untrusted_url = entry->probe_credential.untrusted_url;
+    request.pass_redirects = entry->probe_passes;
     request.fixed = entry->immutable || entry->identity.content_addressed();
     if (entry->object != nullptr && !entry->object->superseded()) {
       request.known_version = entry->object->version();
@@ -148,6 +165,7 @@ void Resolver::State::SendProbe(const EntryPtr& entry) {
       request.known_version = entry->record->version;
     }
   }
+  request.range_blind = [self = shared_from_this(), entry] { return self->OnRangeBlind(entry); };
   auto call = StartProbe(env, http, std::move(request),
                          [self = shared_from_this(), entry](Result<ProbeFacts> answer) mutable {
                            auto shared = std::make_shared<Result<ProbeFacts>>(std::move(answer));
@@ -170,7 +188,8 @@ void Resolver::Open(const Url& url, const OpenOptions& options, OpenDone done) {
   std::optional<Result<std::shared_ptr<Object>>> known;
   EntryPtr entry;
   bool begin = false;
-  const Credential credential{url, options.authorization};
+  const Asker asker{url, options.authorization, options.untrusted_url, options.verbatim,
+                    options.pass_redirects};
   const auto declared = ParseDigest(options.digest);
   if (!declared && !options.digest.empty()) return done(NotADigest(url, options.digest));
   {
@@ -181,13 +200,16 @@ void Resolver::Open(const Url& url, const OpenOptions& options, OpenDone done) {
       entry = state.FindOrMake(url, declared);
       entry->immutable = entry->immutable || options.immutable;
       entry->ttl = options.ttl;
-      if (!options.revalidate) known = state.Known(*entry, credential);
+      const bool anew = options.revalidate && !(options.verbatim && entry->range_blind);
+      if (!anew) known = state.Known(*entry, asker);
     }
     if (!known) {
       Waiter waiter;
       waiter.id = state.next_waiter++;
       waiter.done = std::move(done);
-      waiter.credential = credential;
+      waiter.credential = {url, options.authorization, options.untrusted_url};
+      waiter.verbatim = options.verbatim;
+      waiter.pass_redirects = options.pass_redirects;
       if (options.deadline != kNoDeadline) {
         waiter.timer = state.env.scheduler.At(
             options.deadline,
@@ -206,12 +228,13 @@ void Resolver::Open(const Url& url, const OpenOptions& options, OpenDone done) {
 }
 
 std::optional<Result<std::shared_ptr<Object>>> Resolver::OpenCached(const Url& url,
-                                                                    std::string_view digest) {
-  const std::string name = EntryName(url, state_->env.options.identity, digest);
+                                                                    const CachedOpen& how) {
+  const std::string name = EntryName(url, state_->env.options.identity, how.digest);
+  const Asker asker{url, how.authorization, how.untrusted_url, how.verbatim, how.pass_redirects};
   MutexLock lock(state_->mu);
   const auto it = state_->entries.find(name);
   if (it == state_->entries.end()) return std::nullopt;
-  return state_->Known(*it->second, Credential{url, ""});
+  return state_->Known(*it->second, asker);
 }
 
 Duration Resolver::TtlLeft(const Url& url) {
@@ -258,7 +281,9 @@ void Resolver::RememberRangeBlind(const Object& object) {
   {
     MutexLock lock(state_->mu);
     const auto it = state_->entries.find(EntryName(object.facts().identity));
-    if (it == state_->entries.end() || !it->second->record) return;
+    if (it == state_->entries.end()) return;
+    it->second->range_blind = true;
+    if (!it->second->record) return;
     it->second->record->range_blind = true;
     record = it->second->record;
   }

@@ -27,8 +27,7 @@ class Resolver {
   ~Resolver();
 
   void Open(const Url& url, const OpenOptions& options, OpenDone done);
-  std::optional<Result<std::shared_ptr<Object>>> OpenCached(const Url& url,
-                                                            std::string_view digest);
+  std::optional<Result<std::shared_ptr<Object>>> OpenCached(const Url& url, const CachedOpen& how);
   Duration TtlLeft(const Url& url);
   UrlReport Explain(const Url& url, std::string_view digest);
   // The object's URL has another version: the next Open asks the origin.

@@ -32,8 +32,13 @@ void Resolver::State::OnProbe(const EntryPtr& entry, Result<ProbeFacts> answer) 
     MutexLock lock(mu);
     entry->call = nullptr;
   }
-  if (!answer && answer.error().code == Code::kCancelled) {
+  const Code code = answer ? Code::kInternal : answer.error().code;
+  if (code == Code::kCancelled || code == Code::kRangeBlind) {
     SendProbe(entry);  // everybody had gone; somebody may have come since
+    return;
+  }
+  if (code == Code::kRedirected) {
+    OnRedirected(entry, std::move(answer).error());
     return;
   }
   if (!answer) {
@@ -49,6 +54,7 @@ void Resolver::State::OnProbe(const EntryPtr& entry, Result<ProbeFacts> answer) 
 
 void Resolver::State::OnFacts(const EntryPtr& entry, const ProbeFacts& facts) {
   UrlRecord record;
+  std::shared_ptr<Object> object;
   bool keep = false;
   Duration ttl{};
   {
@@ -62,15 +68,16 @@ void Resolver::State::OnFacts(const EntryPtr& entry, const ProbeFacts& facts) {
       keep = facts.not_modified || (facts.version.kind != Version::Kind::kUnversioned &&
                                     facts.version.text == meta.version && facts.size == meta.size);
     }
-    if (keep) entry->expires = Now() + ttl;
-  }
-  if (keep) {
-    std::shared_ptr<Object> object;
-    {
-      MutexLock lock(mu);
+    if (keep) {
       object = entry->object;
+      entry->expires = Now() + ttl;
     }
-    Finish(entry, std::move(object));
+    if (!facts.not_modified) entry->range_blind = facts.range_blind;
+  }
+  const ForWhom whom = facts.via_redirect ? ForWhom::kFollowers : ForWhom::kAll;
+  if (keep) {
+    RefreshFields(entry, *object, facts);
+    Finish(entry, std::move(object), whom);
     return;
   }
   if (!facts.not_modified) {
@@ -83,12 +90,16 @@ void Resolver::State::OnFacts(const EntryPtr& entry, const ProbeFacts& facts) {
     record.last_modified = facts.last_modified;
     record.content_type = facts.content_type;
     record.range_blind = facts.range_blind;
+    record.fields = facts.fields;
   } else if (record.version.empty()) {
     OnProbeError(entry,
                  MakeError(Code::kBadResponse, "GET " + entry->identity.redacted_url +
                                                    ": 304 to a request without a condition"));
     return;
   }
+  record.via_redirect = facts.via_redirect;
+  if (record.range_blind) OnRangeBlind(entry);
+  if (facts.not_modified) record.fields = Refreshed(std::move(record.fields), facts.fields);
   const bool unversioned = facts.version.kind == Version::Kind::kUnversioned &&
                            record.size > env.options.grid.block_size;
   if ((record.range_blind || unversioned) && record.size > env.options.spool_limit_bytes) {
@@ -99,7 +110,25 @@ void Resolver::State::OnFacts(const EntryPtr& entry, const ProbeFacts& facts) {
                          env.scheduler.clock().WallNow().time_since_epoch())
                          .count();
   env.store.PutName(NameTable::kUrls, EntryName(entry->identity), EncodeUrlRecord(record));
-  Finish(entry, MakeCurrent(entry, std::move(record), ttl));
+  Finish(entry, MakeCurrent(entry, std::move(record), ttl), whom);
+}
+
+// What a revalidation says to clients, of a version that stays.
+void Resolver::State::RefreshFields(const EntryPtr& entry, Object& object,
+                                    const ProbeFacts& facts) {
+  AnswerFields fresh =
+      facts.not_modified ? Refreshed(*object.answer(), facts.fields) : facts.fields;
+  std::string bytes;
+  {
+    MutexLock lock(mu);
+    if (!entry->record) return;
+    if (entry->record->fields == fresh && entry->record->via_redirect == facts.via_redirect) return;
+    entry->record->fields = fresh;
+    entry->record->via_redirect = facts.via_redirect;
+    bytes = EncodeUrlRecord(*entry->record);
+  }
+  object.SetAnswer(std::move(fresh));
+  env.store.PutName(NameTable::kUrls, EntryName(entry->identity), bytes);
 }
 
 // Makes the record's object the entry's current one.
@@ -133,12 +162,15 @@ Result<std::shared_ptr<Object>> Resolver::State::MakeCurrent(const EntryPtr& ent
 void Resolver::State::OnProbeError(const EntryPtr& entry, Error error) {
   const bool unreachable = Unreachable(error);
   bool forget = false;
+  ForWhom whom = ForWhom::kAll;
   {
     MutexLock lock(mu);
     entry->error = error;
     entry->error_at = Now();
     entry->error_until = entry->error_at + env.options.error_ttl;
     entry->error_credential = entry->probe_credential;
+    entry->error_followed = !entry->probe_passes;
+    if (entry->error_followed) whom = ForWhom::kFollowers;
     if (unreachable) {
       const bool no_connection = error.code == Code::kUnavailable && error.http_status == 0;
       // One probe of several that fail is no outage.
@@ -154,11 +186,11 @@ void Resolver::State::OnProbeError(const EntryPtr& entry, Error error) {
     env.store.DeleteName(NameTable::kUrls, EntryName(entry->identity));
   }
   if (unreachable && (ServeStale(entry) || RetryProbe(entry, error))) return;
-  if (error.code == Code::kUnauthorized || error.code == Code::kForbidden) {
+  if (IsOfCredential(error.code)) {
     RefuseCredential(entry, std::move(error));
     return;
   }
-  Finish(entry, std::move(error));
+  Finish(entry, std::move(error), whom);
 }
 
 // The version the cache knows, which holds for a while without the origin; nullopt where there is
@@ -226,43 +258,100 @@ bool Resolver::State::RetryProbe(const EntryPtr& entry, const Error& error) {
   return true;
 }
 
-// 401 and 403 are answers to one credential; who holds another gets a probe with it.
+// 401, 403 and what the policy refuses are answers to one credential; who holds another gets a
+// probe with it.
 void Resolver::State::RefuseCredential(const EntryPtr& entry, Error error) {
   std::vector<Waiter> refused;
   bool others = false;
   {
     MutexLock lock(mu);
-    auto& waiters = entry->waiters;
-    const auto split = std::stable_partition(waiters.begin(), waiters.end(), [&](const Waiter& w) {
-      return w.credential != entry->probe_credential;
+    refused = TakeWaiters(*entry, [&](const Waiter& waiter) {
+      return waiter.credential == entry->probe_credential &&
+             (entry->probe_passes || !waiter.pass_redirects);
     });
-    refused.assign(std::make_move_iterator(split), std::make_move_iterator(waiters.end()));
-    waiters.erase(split, waiters.end());
-    others = !waiters.empty();
+    others = !entry->waiters.empty();
     if (!others) entry->probing = false;
   }
   Answer(std::move(refused), std::move(error));
   if (others) SendProbe(entry);
 }
 
-void Resolver::State::Finish(const EntryPtr& entry, const Result<std::shared_ptr<Object>>& result) {
-  std::vector<Waiter> waiters;
+// A Location may be signed for who asked: nobody else is shown it.
+void Resolver::State::OnRedirected(const EntryPtr& entry, Error error) {
+  std::vector<Waiter> told;
+  bool others = false;
   {
     MutexLock lock(mu);
-    entry->probing = false;
+    outages.Clear(entry->identity.authority);
+    entry->redirect = error;
+    entry->redirect_until = Now() + env.options.error_ttl;
+    entry->redirect_credential = entry->probe_credential;
+    env.scheduler.At(entry->redirect_until,
+                     [self = shared_from_this(), entry] { self->ForgetRedirect(entry); });
+    told = TakeWaiters(*entry, [&](const Waiter& waiter) {
+      return waiter.pass_redirects && waiter.credential == entry->probe_credential;
+    });
+    others = !entry->waiters.empty();
+    if (!others) entry->probing = false;
+  }
+  Answer(std::move(told), std::move(error));
+  if (others) SendProbe(entry);
+}
+
+// A redirect's head may be large, and entries are many.
+void Resolver::State::ForgetRedirect(const EntryPtr& entry) {
+  MutexLock lock(mu);
+  if (stopped || Now() < entry->redirect_until) return;
+  entry->redirect.reset();
+}
+
+// Tells who would pass the answers on. True: others wait on.
+bool Resolver::State::OnRangeBlind(const EntryPtr& entry) {
+  auto told = std::make_shared<std::vector<Waiter>>();
+  bool others = false;
+  {
+    MutexLock lock(mu);
+    entry->range_blind = true;
+    *told = TakeWaiters(*entry, [&](const Waiter& waiter) {
+      return waiter.verbatim && (entry->probe_passes || !waiter.pass_redirects);
+    });
+    others = !entry->waiters.empty();
+  }
+  if (told->empty()) return others;
+  env.blocking.Post([self = shared_from_this(), entry, told] {
+    self->Answer(std::move(*told), RangeBlindError(entry->identity));
+  });
+  return others;
+}
+
+void Resolver::State::Finish(const EntryPtr& entry, const Result<std::shared_ptr<Object>>& result,
+                             ForWhom whom) {
+  std::vector<Waiter> waiters;
+  bool others = false;
+  {
+    MutexLock lock(mu);
+    waiters = TakeWaiters(*entry, [whom](const Waiter& waiter) {
+      return whom == ForWhom::kAll || !waiter.pass_redirects;
+    });
+    others = !entry->waiters.empty();
+    entry->probing = others;
     entry->probes = 0;
     if (entry->slow_timer != kNoTimer) env.scheduler.Cancel(entry->slow_timer);
     entry->slow_timer = kNoTimer;
-    waiters.swap(entry->waiters);
   }
   Answer(std::move(waiters), result);
+  if (others) SendProbe(entry);
 }
 
 void Resolver::State::Answer(std::vector<Waiter> waiters,
                              const Result<std::shared_ptr<Object>>& result) {
   for (Waiter& waiter : waiters) {
     if (waiter.timer != kNoTimer) env.scheduler.Cancel(waiter.timer);
-    waiter.done(result);
+    if (waiter.verbatim && result && (*result)->range_blind()) {
+      waiter.done(RangeBlindError((*result)->facts().identity));
+    } else {
+      waiter.done(result);
+    }
   }
 }
 

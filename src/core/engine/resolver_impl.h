@@ -17,6 +17,15 @@
 
 namespace dartfs::core {
 
+// What a verbatim open is told.
+inline Error RangeBlindError(const Identity& identity) {
+  Error error = MakeError(Code::kRangeBlind, identity.redacted_url +
+                                                 ": the origin ignores ranges; its answers are "
+                                                 "passed on as they are");
+  error.http_status = 200;
+  return error;
+}
+
 // A time to live of what never changes.
 inline constexpr Duration kForEver(kNoDeadline.time_since_epoch() / 4);
 
@@ -41,7 +50,7 @@ struct Resolver::State : std::enable_shared_from_this<Resolver::State> {
 
   EntryPtr FindOrMake(const Url& url, std::optional<Digest> declared) REQUIRES(mu);
   void Sweep() REQUIRES(mu);
-  std::optional<Result<std::shared_ptr<Object>>> Known(Entry& entry, const Credential& credential)
+  std::optional<Result<std::shared_ptr<Object>>> Known(const Entry& entry, const Asker& asker)
       REQUIRES(mu);
   void ExpireWaiter(const EntryPtr& entry, uint64_t id);
 
@@ -49,6 +58,7 @@ struct Resolver::State : std::enable_shared_from_this<Resolver::State> {
   void SendProbe(const EntryPtr& entry);
   void OnProbe(const EntryPtr& entry, Result<ProbeFacts> answer);
   void OnFacts(const EntryPtr& entry, const ProbeFacts& facts);
+  void RefreshFields(const EntryPtr& entry, Object& object, const ProbeFacts& facts);
   void OnProbeError(const EntryPtr& entry, Error error);
   std::optional<Result<std::shared_ptr<Object>>> Stale(const EntryPtr& entry);
   bool ServeStale(const EntryPtr& entry);
@@ -56,9 +66,15 @@ struct Resolver::State : std::enable_shared_from_this<Resolver::State> {
   void AwaitSlow(const EntryPtr& entry) REQUIRES(mu);
   bool RetryProbe(const EntryPtr& entry, const Error& error);
   void RefuseCredential(const EntryPtr& entry, Error error);
+  void OnRedirected(const EntryPtr& entry, Error error);
+  void ForgetRedirect(const EntryPtr& entry);
+  bool OnRangeBlind(const EntryPtr& entry);
   Result<std::shared_ptr<Object>> MakeCurrent(const EntryPtr& entry, UrlRecord record, Duration ttl,
                                               bool stale = false);
-  void Finish(const EntryPtr& entry, const Result<std::shared_ptr<Object>>& result);
+  // A result that came by a redirect is none for who passes redirects on: he is asked for again.
+  enum class ForWhom : uint8_t { kAll, kFollowers };
+  void Finish(const EntryPtr& entry, const Result<std::shared_ptr<Object>>& result,
+              ForWhom whom = ForWhom::kAll);
   void Answer(std::vector<Waiter> waiters, const Result<std::shared_ptr<Object>>& result);
 };
 

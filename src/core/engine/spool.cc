@@ -120,6 +120,7 @@ void Spool::StartPass() {
     awaited_.reset();
     request.url = requester_->url.ToString();
     request.authorization = requester_->authorization;
+    request.untrusted_url = requester_->untrusted_url;
   }
   request.headers = VersionGuard(version_);
   request.first_byte_timeout = source_.options_.first_byte_timeout;

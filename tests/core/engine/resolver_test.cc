@@ -3,39 +3,10 @@
 
 #include <gtest/gtest.h>
 
-#include "engine_fixture.h"
-#include "fake/fake_http_client.h"
+#include "resolver_fixture.h"
 
 namespace dartfs::core {
 namespace {
-
-class ResolverTest : public EngineTest {
- protected:
-  void SetUp() override {
-    EngineTest::SetUp();
-    asked_ = Engine::Create(options_, *store_, fake_, *scheduler_, RealRandom());
-  }
-  void TearDown() override {
-    asked_->Stop();
-    fake_.Stop();
-    asked_.reset();
-    EngineTest::TearDown();
-  }
-  using Opened = std::future<Result<std::shared_ptr<Object>>>;
-  Opened Ask(const std::string& url, OpenOptions options = {}) {
-    auto promise = std::make_shared<std::promise<Result<std::shared_ptr<Object>>>>();
-    asked_->Open(
-        std::move(ParseUrl(url)).value(), std::move(options),
-        [promise](Result<std::shared_ptr<Object>> r) { promise->set_value(std::move(r)); });
-    return promise->get_future();
-  }
-  static std::string Signed(const std::string& signature) {
-    return "http://bucket.example/x?Signature=" + signature + "&Expires=1&AWSAccessKeyId=K";
-  }
-
-  FakeHttpClient fake_{nullptr};
-  std::unique_ptr<Engine> asked_;
-};
 
 TEST_F(ResolverTest, ARefusedSignatureRefusesNobodyElse) {
   Opened expired = Ask(Signed("old"));

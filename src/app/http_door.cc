@@ -1,0 +1,192 @@
+#include "app/http_door.h"
+
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <climits>
+#include <cstdlib>
+#include <thread>
+#include <utility>
+
+#include "core/base/log.h"
+#include "core/base/text.h"
+#include "httpd/service.h"
+
+namespace dartfs::app {
+namespace {
+
+using core::Result;
+using core::Status;
+using httpd::Listener;
+using httpd::ListenSocket;
+using httpd::ServedSocket;
+
+constexpr size_t kMostThreads = 4;
+
+size_t ThreadsOf(const Options& options) {
+  if (options.http_threads != 0) return options.http_threads;
+  return std::clamp<size_t>(std::thread::hardware_concurrency(), 1, kMostThreads);
+}
+
+std::vector<std::string> NamesOfThisMachine(const Options& options) {
+  std::vector<std::string> names = options.hosts;
+  std::array<char, HOST_NAME_MAX + 1> name{};
+  if (gethostname(name.data(), name.size() - 1) == 0) names.emplace_back(name.data());
+  return names;
+}
+
+std::string Describe(const ServedSocket& served) {
+  std::string planes;
+  const auto add = [&planes](bool on, const char* name) {
+    if (on) planes += (planes.empty() ? "" : ", ") + std::string(name);
+  };
+  add(served.listener.client, "client");
+  add(served.listener.admin, "admin");
+  return served.socket.address + " (" + planes + ")";
+}
+
+// The client plane's sockets are the admin plane's too while that has none of its own and nobody
+// else's machine can reach them.
+ServedSocket ClientSocket(ListenSocket socket, bool own_admin) {
+  ServedSocket served;
+  served.listener.client = true;
+  served.listener.loopback = socket.loopback;
+  served.listener.admin = socket.loopback && !own_admin;
+  served.listener.peer = false;
+  served.listener.port = socket.port;
+  served.socket = std::move(socket);
+  return served;
+}
+
+ServedSocket AdminSocket(ListenSocket socket) {
+  ServedSocket served;
+  served.listener.client = false;
+  served.listener.peer = false;
+  served.listener.loopback = socket.loopback;
+  served.listener.port = socket.port;
+  served.socket = std::move(socket);
+  return served;
+}
+
+Status AddListening(const std::string& where, bool admin, bool own_admin,
+                    std::vector<ServedSocket>& sockets) {
+  TRY_ASSIGN(const httpd::HostPort host_port, httpd::ParseHostPort(where));
+  auto listening = httpd::Listen(host_port);
+  if (!listening) {
+    core::Error error = std::move(listening).error();
+    error.context +=
+        admin ? " (--admin HOST:PORT)" : " (--listen HOST:PORT; --listen none for no HTTP at all)";
+    return error;
+  }
+  for (ListenSocket& socket : *listening) {
+    sockets.push_back(admin ? AdminSocket(std::move(socket))
+                            : ClientSocket(std::move(socket), own_admin));
+  }
+  return {};
+}
+
+Result<std::vector<ServedSocket>> SocketsOf(const Options& options,
+                                            std::vector<GivenSocket> given) {
+  std::vector<ServedSocket> sockets;
+  const bool given_admin = std::any_of(given.begin(), given.end(),
+                                       [](const auto& socket) { return socket.name == "admin"; });
+  const bool own_admin = given_admin || !options.admin.empty();
+  for (const GivenSocket& socket : given) {
+    TRY_ASSIGN(ListenSocket adopted, httpd::AdoptListening(core::UniqueFd(socket.fd)));
+    sockets.push_back(socket.name == "admin" ? AdminSocket(std::move(adopted))
+                                             : ClientSocket(std::move(adopted), own_admin));
+  }
+  const bool given_client = given.size() > (given_admin ? 1U : 0U);
+  if (!given_client && options.listen != "none") {
+    TRY(AddListening(options.listen, false, own_admin, sockets));
+  }
+  if (!given_admin && !options.admin.empty()) TRY(AddListening(options.admin, true, true, sockets));
+  return sockets;
+}
+
+httpd::UrlHandlerOptions UrlOptionsOf(const Options& options) {
+  httpd::UrlHandlerOptions urls;
+  urls.origin = options.origin;
+  urls.proxy_https = httpd::HostPatterns(options.proxy_https);
+  urls.pass_redirects = httpd::HostPatterns(options.pass_redirects);
+  urls.ttl = options.ttl;
+  urls.immutable = options.immutable;
+  if (options.timeout) urls.timeout = *options.timeout;
+  return urls;
+}
+
+httpd::ServiceOptions ServiceOptionsOf(const Options& options, const NodeCore& core) {
+  httpd::ServiceOptions service;
+  service.doors.prefix = options.prefix;
+  service.doors.fixed_origin = !options.origin.empty();
+  service.doors.connect = !options.connect_ports.empty();
+  service.doors.registry = !options.registry.empty() || !options.registry_allow.empty();
+  service.policy.hosts = NamesOfThisMachine(options);
+  service.policy.via_id = core.via_id();
+  return service;
+}
+
+}  // namespace
+
+std::vector<GivenSocket> TakeGivenSockets() {
+  std::vector<GivenSocket> given;
+  char** names = nullptr;
+  const int count = sd_listen_fds_with_names(1, &names);
+  for (int i = 0; i < count; ++i) {
+    given.push_back({SD_LISTEN_FDS_START + i, names != nullptr ? names[i] : ""});
+  }
+  for (int i = 0; names != nullptr && i < count; ++i) free(names[i]);  // NOLINT: libsystemd's
+  free(names);                                                         // NOLINT: libsystemd's
+  return given;
+}
+
+// Who answers, in the order of being made.
+struct HttpDoor::Parts {
+  Parts(const Options& options, NodeCore& core)
+      : urls(core.engine(), UrlOptionsOf(options), relayed),
+        service(ServiceOptionsOf(options, core), HandlersOf()) {}
+
+  httpd::ServiceHandlers HandlersOf() {
+    httpd::ServiceHandlers handlers;
+    handlers.urls = &urls;
+    return handlers;
+  }
+
+  httpd::RelayCounts relayed;
+  httpd::UrlHandler urls;
+  httpd::Service service;
+};
+
+HttpDoor::HttpDoor() = default;
+
+Result<std::unique_ptr<HttpDoor>> HttpDoor::Open(const Options& options, NodeCore& core,
+                                                 std::vector<GivenSocket> given) {
+  TRY_ASSIGN(auto sockets, SocketsOf(options, std::move(given)));
+  if (sockets.empty()) return std::unique_ptr<HttpDoor>();
+  std::unique_ptr<HttpDoor> door(new HttpDoor());
+  for (const ServedSocket& served : sockets) {
+    door->addresses_.push_back(Describe(served));
+    LOG_INFO("HTTP on {}", door->addresses_.back());
+  }
+  door->parts_ = std::make_unique<Parts>(options, core);
+  httpd::ServerOptions server;
+  server.threads = ThreadsOf(options);
+  server.limits.connections = options.max_connections;
+  TRY_ASSIGN(door->server_,
+             httpd::Server::Start(server, std::move(sockets), door->parts_->service));
+  return door;
+}
+
+HttpDoor::~HttpDoor() { Stop(); }
+
+void HttpDoor::Drain() {
+  if (server_ != nullptr) server_->Drain();
+}
+
+void HttpDoor::Stop() {
+  if (server_ != nullptr) server_->Stop();
+}
+
+}  // namespace dartfs::app
