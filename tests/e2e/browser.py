@@ -46,8 +46,9 @@ class Browser:
         profile = case.dir("browser")
         case.spawn(
             sys.executable, "-c", _START, str(ours[0]), str(theirs[1]), find_chromium(),
-            "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--disable-dev-shm-usage",
-            "--disable-background-networking", "--no-first-run", "--remote-debugging-pipe",
+            "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+            "--hide-scrollbars", "--disable-background-networking",
+            "--no-first-run", "--remote-debugging-pipe",
             f"--user-data-dir={profile}", "about:blank", pass_fds=(ours[0], theirs[1]),
             env={**case.environment(), "HOME": profile}, stderr=subprocess.DEVNULL)
         os.close(ours[0])

@@ -108,7 +108,9 @@ TEST_F(AdminHandlerTest, EveryPathAndItsType) {
     EXPECT_EQ(answer.head.status, row.status) << row.target;
     EXPECT_EQ(answer.Header("Content-Type"), row.type) << row.target;
     EXPECT_EQ(answer.head.content_length, answer.body.size()) << row.target;
-    if (row.status == 200) EXPECT_EQ(answer.body, row.body) << row.target;
+    if (row.status == 200) {
+      EXPECT_EQ(answer.body, row.body) << row.target;
+    }
   }
 }
 

@@ -18,8 +18,11 @@ function scaled(value, step, units) {
   const digits = at === 0 || left >= 100 ? 0 : left >= 10 ? 1 : 2;
   return `${left.toFixed(digits)} ${units[at]}`;
 }
-export const bytes = (value) => scaled(value, 1024, ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"]);
-export const rate = (value) => scaled(value, 1000, ["B/s", "kB/s", "MB/s", "GB/s", "TB/s"]);
+const SIZES = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+const RATES = ["B/s", "kB/s", "MB/s", "GB/s", "TB/s"];
+export const bytes = (value) => scaled(value, 1024, SIZES);
+export const rate = (value) => scaled(value, 1000, RATES);
+
 export function count(value) {
   const whole = Math.round(num(value));
   if (Math.abs(whole) >= 1e15) return whole.toExponential(1);

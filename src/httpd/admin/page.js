@@ -1,6 +1,6 @@
 // The operator's page: asks for stats every two seconds while somebody looks, and shows them.
 
-import { age, bytes, count, list, num, part, percent, rate, text } from "./format.js";
+import { age, bytes, count, list, num, part, percent, rate, shortened, text } from "./format.js";
 import { byId, make, makeSvg, number, plain, setText, showFacts, showRows, wide }
   from "./elements.js";
 import { Chart, rateAt, ratioAt, ratioBetween, remember, samples } from "./charts.js";
@@ -88,7 +88,7 @@ function showCache(stats) {
     ["damaged granules", count(corrupt), corrupt > 0],
     ["refused writes", count(failed), failed > 0],
     ["disk I/O", text(cache.disk_io) || "–"],
-    ["directory", text(cache.dir) || "–"],
+    ["directory", shortened(text(cache.dir)) || "–"],
   ]);
   const bypass = byId("bypass");
   bypass.hidden = cache.bypass !== true;
@@ -124,9 +124,10 @@ function showFlights(stats, now) {
     const done = length ? `${Math.floor((100 * num(flight.received_bytes)) / length)} %` : "–";
     return {
       className: bad ? "bad" : "",
-      cells: [wide(text(flight.url)), number(count(flight.block)),
+      cells: [wide(text(flight.url)),
         { value: bad ? `stuck, ${age(old)}` : age(old), className: "n mark" },
-        number(`${done} of ${bytes(length)}`), plain(text(flight.source)),
+        number(`${done} of ${bytes(length)}`), number(count(flight.block)),
+        plain(text(flight.source)),
         number(count(flight.waiters)), plain(text(flight.priority)), number(count(flight.attempt))],
     };
   });

@@ -51,7 +51,8 @@ TEST_F(EngineTest, RepeatedReadsAskTheOriginNothing) {
 
 TEST_F(EngineTest, EachBlockThatWasFetchedIsTimedOnce) {
   origin().AddFile("/a", Pattern(3 * kBlock, 3));
-  origin().AddFault({.fault = origin::Fault::kStatus, .path = "/a", .min_offset = 1, .times = 1, .status = 500});
+  origin().AddFault(
+      {.fault = origin::Fault::kStatus, .path = "/a", .min_offset = 1, .times = 1, .status = 500});
   ASSERT_TRUE(Read("/a"));
   ASSERT_TRUE(Read("/a"));
   EXPECT_EQ(engine_->Stats().origin_fetches.count(), 3u);
