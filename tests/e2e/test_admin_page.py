@@ -1,11 +1,15 @@
 """The operator's page in a browser: what it shows, what it asks for, and what foreign text does."""
 
 import itertools
+import json
 import os
+import socket
+import urllib.error
+import urllib.request
 
-from admin_stub import EVIL, AdminStub, hostile, idle, ordinary
+from admin_stub import EVIL, POLICY, AdminStub, hostile, idle, ordinary
 from browser import Browser
-from harness import Case, main
+from harness import BLOCK, SLOW, Case, main, wait_until
 
 WIDTHS = (1280, 400)
 # Set: screenshots stay there, for people to look at.
@@ -129,6 +133,87 @@ class Page(PageCase):
                       "document.dispatchEvent(new Event('visibilitychange'))")
         self.live(browser)
         self.assertGreater(stub.asked, asked)
+
+
+class OnANode(PageCase):
+    """The page that is built in, with the numbers of a node that serves."""
+
+    def setUp(self):
+        super().setUp()
+        root = self.dir("root")
+        with open(os.path.join(root, "a.img"), "wb") as file:
+            file.write(os.urandom(2 * BLOCK))
+        self.source = self.origin(root)
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.base = f"http://127.0.0.1:{probe.getsockname()[1]}"
+        self.served = self.node(self.source.url("/"), listen=self.base.removeprefix("http://"))
+
+    def get(self, path):
+        """(status, headers, body)"""
+        try:
+            with urllib.request.urlopen(self.base + path, timeout=30 * SLOW) as answer:
+                return answer.status, answer.headers, answer.read()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.headers, error.read()
+
+    def stats(self):
+        return json.loads(self.get("/admin/stats")[2])
+
+    def test_shows_what_the_node_does(self):
+        with open(self.served.path("a.img"), "rb") as file:
+            file.read()
+        self.assertEqual(self.get("/dart/" + self.source.url("/a.img"))[0], 200)
+        browser = Browser(self)
+        for width in WIDTHS:
+            browser.shape(width)
+            browser.open(self.base + "/admin/")
+            self.live(browser)
+            shown = browser.value("document.body.innerText")
+            for words in (self.served.mountpoint, self.source.authority, "No flight at the moment.",
+                          "local programs"):
+                self.assertIn(words, shown)
+            self.assert_sound(browser, self.base + "/admin/")
+            self.picture(browser, f"node-{width}")
+
+    def test_answers_of_the_plane(self):
+        self.assertEqual(self.get("/healthz")[::2], (200, b"ok\n"))
+        self.assertEqual(self.get("/readyz")[::2], (200, b"ready\n"))
+        self.assertEqual(self.get("/admin")[0], 200)  # after its redirect
+        for path in ("/admin/members", "/admin/ring?key=1"):
+            status, headers, body = self.get(path)
+            self.assertEqual(status, 503)
+            self.assertEqual(headers["Content-Type"], "application/json")
+            self.assertEqual(json.loads(body), {"error": "no cluster is configured"})
+        _, headers, _ = self.get("/admin/")
+        self.assertEqual(headers["Content-Security-Policy"], POLICY)
+
+    def test_numbers_move_as_they_should(self):
+        def metric(series):
+            for line in self.get("/metrics")[2].decode().splitlines():
+                if line.startswith(series + " "):
+                    return float(line.rpartition(" ")[2])
+            raise AssertionError(f"no {series}")
+
+        client = 'dart_bytes_total{direction="client"}'
+        origin = 'dart_bytes_total{direction="origin_in"}'
+        fetches = 'dart_block_fetch_seconds_count{source="origin"}'
+        self.assertEqual(metric(client), 0)
+        url = "/dart/" + self.source.url("/a.img")
+        self.assertEqual(len(self.get(url)[2]), 2 * BLOCK)
+        wait_until(lambda: metric(client) == 2 * BLOCK, 20 * SLOW, "the bytes are counted")
+        taken = metric(origin)
+        self.assertGreaterEqual(taken, 2 * BLOCK)
+        self.assertEqual(metric(fetches), 2)
+        wait_until(lambda: self.stats()["cached_blocks"] == 2, 20 * SLOW, "both blocks are kept")
+        self.assertEqual(metric('dart_store_blocks{class="owned"}'), 2)
+        self.assertEqual(len(self.get(url)[2]), 2 * BLOCK)
+        wait_until(lambda: metric(client) == 4 * BLOCK, 20 * SLOW, "the bytes are counted")
+        self.assertEqual(metric(origin), taken)
+        self.assertGreaterEqual(metric('dart_block_source_total{source="cache"}'), 2)
+        self.assertEqual(metric('dartfs_http_requests_total{plane="client",status="2xx"}'), 2)
+        self.assertEqual(metric("dartfs_mounts"), 1)
 
 
 if __name__ == "__main__":
