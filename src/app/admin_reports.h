@@ -6,6 +6,7 @@
 #include <string>
 
 #include "app/reports.h"
+#include "core/base/grid.h"
 #include "httpd/server.h"
 #include "httpd/traffic.h"
 
