@@ -433,6 +433,7 @@ void Connection::Report(bool complete) {
 
 void Connection::Drain() {
   draining_ = true;
+  if (out_ != nullptr) out_->keep_alive = false;
   if (state_ != State::kReading || parser_.started()) return;
   // A request that has come already is answered.
   char first = 0;

@@ -39,12 +39,12 @@ struct AccessNote {
   std::string trace_id;  // of the request's traceparent, checked; empty: none
 };
 
-// An exchange that is over.
+// An exchange that is over; its texts for the call in which it is told.
 struct AccessRecord {
   int64_t unix_seconds = 0;  // of its end
-  std::string client;
-  std::string method;
-  std::string target;  // as sent, its query with it: not to be shown as it is
+  std::string_view client;
+  std::string_view method;
+  std::string_view target;  // as sent, its query with it: not to be shown as it is
   int status = 0;
   uint64_t sent = 0;      // bytes of the body
   bool complete = false;  // all of the answer has gone out

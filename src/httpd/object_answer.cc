@@ -58,7 +58,12 @@ BytesFrom WhereFrom(core::Store& store, const Object& object, const std::vector<
 void AddValidators(ResponseHead& head, const Object& object) {
   const core::ObjectMeta& meta = object.facts().meta;
   if (!meta.etag.empty()) head.AddForeign("ETag", meta.etag);
-  if (meta.last_modified >= 0) {
+  bool said_when = false;
+  for (const auto& field : object.answer()->headers) {
+    said_when = said_when || field.name == "Last-Modified";
+    head.AddForeign(field.name, field.value);
+  }
+  if (meta.last_modified >= 0 && !said_when) {
     head.Add("Last-Modified", core::FormatHttpDate(meta.last_modified));
   }
 }

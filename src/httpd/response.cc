@@ -1,9 +1,8 @@
 #include "httpd/response.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <iterator>
+#include <array>
+#include <charconv>
 
 #include "core/base/check.h"
 #include "core/base/text.h"
@@ -11,6 +10,9 @@
 
 namespace dartfs::httpd {
 namespace {
+
+constexpr std::string_view kLineEnd = "\r\n";
+constexpr std::string_view kAfterName = ": ";
 
 // RFC 9110 section 5.5, without obs-text at the edges of meaning: visible bytes, spaces, tabs, and
 // bytes above ASCII.
@@ -21,35 +23,79 @@ bool IsFieldValue(std::string_view value) {
   });
 }
 
+void AppendNumber(std::string& text, uint64_t number) {
+  std::array<char, 20> digits{};
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr;
+  text.append(digits.data(), static_cast<size_t>(end - digits.data()));
+}
+
+// The date of this second, made once a second and thread.
+const std::string& DateOf(int64_t now) {
+  static thread_local int64_t second = -1;
+  static thread_local std::string text;
+  if (second != now) text = core::FormatHttpDate(now);
+  second = now;
+  return text;
+}
+
+// The name of the line at the head of `lines`.
+std::string_view NameOf(std::string_view lines) { return lines.substr(0, lines.find(':')); }
+
 }  // namespace
 
 void ResponseHead::Add(std::string_view name, std::string_view value) {
+  constexpr size_t kUsualBytes = 512;
   DARTFS_CHECK(IsFieldValue(value));
-  headers.push_back({std::string(name), std::string(value)});
+  if (lines_.empty()) lines_.reserve(kUsualBytes);
+  lines_.append(name).append(kAfterName).append(value).append(kLineEnd);
 }
 
 void ResponseHead::AddForeign(std::string_view name, const std::optional<std::string_view>& value) {
   if (value && IsFieldValue(*value)) Add(name, *value);
 }
 
-std::string RenderHead(const ResponseHead& head, const ResponseLine& line) {
-  std::string text;
-  const auto out = std::back_inserter(text);
-  fmt::format_to(out, "HTTP/1.1 {} {}\r\n", head.status, ReasonOf(head.status));
-  fmt::format_to(out, "Date: {}\r\n", core::FormatHttpDate(line.now));
-  for (const auto& header : head.headers) {
-    fmt::format_to(out, "{}: {}\r\n", header.name, header.value);
+std::optional<std::string_view> ResponseHead::Find(std::string_view name) const {
+  for (std::string_view rest = lines_; !rest.empty();) {
+    const size_t end = rest.find(kLineEnd);
+    if (core::EqualsIgnoreCase(NameOf(rest), name)) {
+      const size_t value = name.size() + kAfterName.size();
+      return rest.substr(value, end - value);
+    }
+    rest.remove_prefix(end + kLineEnd.size());
   }
+  return std::nullopt;
+}
+
+void ResponseHead::Remove(std::string_view name) {
+  for (size_t at = 0; at < lines_.size();) {
+    const size_t next = lines_.find(kLineEnd, at) + kLineEnd.size();
+    if (core::EqualsIgnoreCase(NameOf(std::string_view(lines_).substr(at)), name)) {
+      lines_.erase(at, next - at);
+    } else {
+      at = next;
+    }
+  }
+}
+
+std::string RenderHead(const ResponseHead& head, const ResponseLine& line) {
+  constexpr size_t kOwnBytes = 192;
+  std::string text;
+  text.reserve(head.lines().size() + kOwnBytes);
+  text.append("HTTP/1.1 ");
+  AppendNumber(text, static_cast<uint64_t>(head.status));
+  text.append(" ").append(ReasonOf(head.status)).append("\r\nDate: ").append(DateOf(line.now));
+  text.append(kLineEnd).append(head.lines());
   if (head.framing == Framing::kLength) {
-    fmt::format_to(out, "Content-Length: {}\r\n", head.content_length);
+    text.append("Content-Length: ");
+    AppendNumber(text, head.content_length);
+    text.append(kLineEnd);
   } else if (head.framing == Framing::kChunked) {
-    text += "Transfer-Encoding: chunked\r\n";
+    text.append("Transfer-Encoding: chunked\r\n");
   }
   const bool keep = line.keep_alive && head.framing != Framing::kClose;
-  if (!keep) text += "Connection: close\r\n";
-  if (keep && line.minor_version == 0) text += "Connection: keep-alive\r\n";
-  text += "\r\n";
-  return text;
+  if (!keep) text.append("Connection: close\r\n");
+  if (keep && line.minor_version == 0) text.append("Connection: keep-alive\r\n");
+  return text.append(kLineEnd);
 }
 
 }  // namespace dartfs::httpd

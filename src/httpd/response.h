@@ -5,9 +5,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
-
-#include "core/io/http_client.h"
 
 namespace dartfs::httpd {
 
@@ -19,16 +16,24 @@ enum class Framing : uint8_t {
   kClose,    // the same towards an HTTP/1.0 client
 };
 
-struct ResponseHead {
+// Holds no Content-Length, Transfer-Encoding, Connection or Date: the server sets those itself.
+class ResponseHead {
+ public:
   int status = 200;
-  // Without those that the server sets itself: Content-Length, Transfer-Encoding, Connection, Date.
-  std::vector<core::HttpHeader> headers;
   Framing framing = Framing::kLength;
   uint64_t content_length = 0;  // bytes, with kLength
 
   void Add(std::string_view name, std::string_view value);
   // Takes over a field of an origin's answer, if its value may stand in a header: no control bytes.
   void AddForeign(std::string_view name, const std::optional<std::string_view>& value);
+  // The value of the first field of that name (any case), until the head is changed.
+  std::optional<std::string_view> Find(std::string_view name) const;
+  void Remove(std::string_view name);  // all of that name
+  // The fields in their order, each "name: value" and CRLF.
+  const std::string& lines() const { return lines_; }
+
+ private:
+  std::string lines_;
 };
 
 struct ResponseLine {

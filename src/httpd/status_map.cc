@@ -50,7 +50,7 @@ int StatusOf(core::Code code) {
 
 bool IsPassing(int status) { return status == 429 || status == 503; }
 
-std::string ReasonOf(int status) {
+std::string_view ReasonOf(int status) {
   namespace http = boost::beast::http;
   const auto known = http::int_to_status(static_cast<unsigned>(status));
   if (known == http::status::unknown) return "";

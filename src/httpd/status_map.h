@@ -2,7 +2,7 @@
 // WIRE.md section 4 rules). Pure.
 #pragma once
 
-#include <string>
+#include <string_view>
 
 #include "core/base/result.h"
 
@@ -17,6 +17,6 @@ int StatusOf(core::Code code);
 bool IsPassing(int status);
 
 // "Not Found"; "" for a status that has no name.
-std::string ReasonOf(int status);
+std::string_view ReasonOf(int status);
 
 }  // namespace dartfs::httpd

@@ -22,7 +22,7 @@ class HostPatterns {
   bool empty() const { return patterns_.empty(); }
 
  private:
-  const std::vector<std::string> patterns_;
+  std::vector<std::string> patterns_;
 };
 
 struct UrlHandlerOptions {

@@ -206,6 +206,14 @@ TEST_F(ObjectAnswerTest, AnErrorOfTheFirstBlockIsACleanStatus) {
   EXPECT_EQ(Get("/a.img").status, 403);
 }
 
+TEST_F(ObjectAnswerTest, TheDefaultTypeIsBytes) {
+  origin::FileOptions plain;
+  plain.content_type = "text/html; charset=utf-8";
+  origin().AddFile("/page", "<p>", plain);
+  EXPECT_EQ(Get("/page").Header("Content-Type"), "text/html; charset=utf-8");
+  EXPECT_EQ(Get("/a.img").Header("Content-Type"), "application/octet-stream");
+}
+
 TEST_F(ObjectAnswerTest, BadUrls) {
   for (const char* target : {"/dart/", "/dart/ftp://h/x", "/dart/http:/h/x", "/dart/h/x",
                              "/dart/http://", "/dart/http://h:99999/"}) {

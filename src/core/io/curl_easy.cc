@@ -123,6 +123,7 @@ Status CurlEasy::Prepare(const HttpHop& hop, const std::string& proxy, void* own
   bool listed = true;
   if (!Has(hop.headers, "accept-encoding")) listed &= Append(&list, "Accept-Encoding: identity");
   if (!hop.authorization.empty()) listed &= Append(&list, "Authorization: " + hop.authorization);
+  if (!options_.via.empty()) listed &= Append(&list, "Via: " + options_.via);
   for (const HttpHeader& header : hop.headers) {
     // libcurl's way to send a header without a value ends in a semicolon.
     listed &=

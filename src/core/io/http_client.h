@@ -137,6 +137,7 @@ struct HttpClientOptions {
   Duration idle_timeout = std::chrono::seconds(60);  // of kept-alive connections
   Duration max_throttle = std::chrono::seconds(60);  // a longer Retry-After is cut to this
   std::string user_agent = "dartfs/" DARTFS_VERSION;
+  std::string via;                      // value of Via, so that a loop of proxies is seen; or empty
   std::string ca_file;                  // empty: the system's
   bool use_environment_proxies = true;  // http_proxy, https_proxy, no_proxy
   OriginPolicy origin_policy;
