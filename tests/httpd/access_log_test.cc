@@ -92,10 +92,13 @@ TEST(AccessLine, TargetsOfAllKinds) {
 }
 
 TEST(AccessLine, IsBounded) {
+  const std::string method(1 << 20, 'M');
+  const std::string client(1 << 20, '\xff');
+  const std::string target = "/" + std::string(1 << 20, '\x01');
   AccessRecord record = Record();
-  record.method = std::string(1 << 20, 'M');
-  record.client = std::string(1 << 20, '\xff');
-  record.target = "/" + std::string(1 << 20, '\x01');
+  record.method = method;
+  record.client = client;
+  record.target = target;
   EXPECT_LT(FormatAccessLine(record).size(), 4096u);
 }
 

@@ -21,8 +21,11 @@ struct Answer {
 
   std::vector<std::string> All(std::string_view name) const {
     std::vector<std::string> values;
-    for (const core::HttpHeader& header : head.headers) {
-      if (core::EqualsIgnoreCase(header.name, name)) values.push_back(header.value);
+    for (const std::string_view line : core::Split(head.lines(), '\n')) {
+      const size_t colon = line.find(':');
+      if (colon == std::string_view::npos) continue;
+      if (!core::EqualsIgnoreCase(line.substr(0, colon), name)) continue;
+      values.emplace_back(core::TrimAscii(line.substr(colon + 1)));
     }
     return values;
   }
