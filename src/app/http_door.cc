@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <climits>
 #include <cstdlib>
 #include <thread>
 #include <utility>
 
+#include "app/registry_mirror.h"
 #include "core/base/log.h"
 #include "core/base/text.h"
 #include "httpd/service.h"
@@ -100,7 +102,15 @@ Result<std::vector<ServedSocket>> SocketsOf(const Options& options,
   }
   const bool given_client = given.size() > (given_admin ? 1U : 0U);
   if (!given_client && options.listen != "none") {
-    TRY(AddListening(options.listen, false, own_admin, sockets));
+    const std::string where = options.listen.empty() ? kDefaultListen : options.listen;
+    Status listening = AddListening(where, false, own_admin, sockets);
+    // Nobody has asked for it, and a mount is of use without it.
+    const bool by_the_way = options.listen.empty() && !options.no_mount;
+    if (!listening && by_the_way && listening.error().sys_errno == EADDRINUSE) {
+      LOG_WARN("no HTTP: {}", listening.error().context);
+    } else if (!listening) {
+      return std::move(listening).error();
+    }
   }
   if (!given_admin && !options.admin.empty()) TRY(AddListening(options.admin, true, true, sockets));
   return sockets;
@@ -144,16 +154,19 @@ std::vector<GivenSocket> TakeGivenSockets() {
 
 // Who answers, in the order of being made.
 struct HttpDoor::Parts {
-  Parts(const Options& options, NodeCore& core)
-      : urls(core.engine(), UrlOptionsOf(options), relayed),
+  Parts(const Options& options, NodeCore& core, std::unique_ptr<RegistryMirror> mirror)
+      : registry(std::move(mirror)),
+        urls(core.engine(), UrlOptionsOf(options), relayed),
         service(ServiceOptionsOf(options, core), HandlersOf()) {}
 
   httpd::ServiceHandlers HandlersOf() {
     httpd::ServiceHandlers handlers;
     handlers.urls = &urls;
+    if (registry != nullptr) handlers.registry = &registry->handler;
     return handlers;
   }
 
+  std::unique_ptr<RegistryMirror> registry;
   httpd::RelayCounts relayed;
   httpd::UrlHandler urls;
   httpd::Service service;
@@ -163,6 +176,7 @@ HttpDoor::HttpDoor() = default;
 
 Result<std::unique_ptr<HttpDoor>> HttpDoor::Open(const Options& options, NodeCore& core,
                                                  std::vector<GivenSocket> given) {
+  TRY_ASSIGN(auto mirror, RegistryMirror::Make(options, core));
   TRY_ASSIGN(auto sockets, SocketsOf(options, std::move(given)));
   if (sockets.empty()) return std::unique_ptr<HttpDoor>();
   std::unique_ptr<HttpDoor> door(new HttpDoor());
@@ -170,7 +184,7 @@ Result<std::unique_ptr<HttpDoor>> HttpDoor::Open(const Options& options, NodeCor
     door->addresses_.push_back(Describe(served));
     LOG_INFO("HTTP on {}", door->addresses_.back());
   }
-  door->parts_ = std::make_unique<Parts>(options, core);
+  door->parts_ = std::make_unique<Parts>(options, core, std::move(mirror));
   httpd::ServerOptions server;
   server.threads = ThreadsOf(options);
   server.limits.connections = options.max_connections;
@@ -187,6 +201,10 @@ void HttpDoor::Drain() {
 
 void HttpDoor::Stop() {
   if (server_ != nullptr) server_->Stop();
+}
+
+Status HttpDoor::Reload(const Options& options) {
+  return parts_->registry == nullptr ? Status() : parts_->registry->Reload(options);
 }
 
 }  // namespace dartfs::app

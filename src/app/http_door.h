@@ -33,6 +33,8 @@ class HttpDoor {
   // "127.0.0.1:8145 (client, admin)", for logs and reports.
   const std::vector<std::string>& addresses() const { return addresses_; }
   httpd::ServerStats stats() const { return server_->stats(); }
+  // Takes the logins anew from their file. An error leaves what holds.
+  core::Status Reload(const Options& options);
   // Lets answers under way end, for ten seconds at most. Twice is fine.
   void Drain();
   // After the engine has stopped, so that nobody holds a request any more. Twice is fine.

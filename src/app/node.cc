@@ -42,6 +42,11 @@ class NodeImpl final : public Node {
   }
   void Reload(std::function<void()> done) override {
     mounts_->worker().Post([this, done = std::move(done)] {
+      if (http_ != nullptr) {
+        if (const Status reloaded = http_->Reload(options_); !reloaded) {
+          LOG_ERROR("the registries' logins stay as they are: {}", reloaded.error().context);
+        }
+      }
       for (const auto& mount : mounts_->All()) {
         if (const Status reloaded = mount->names().Reload(); !reloaded) {
           LOG_ERROR("{}: the names stay as they are: {}", core::EscapeForeign(mount->mountpoint()),

@@ -10,6 +10,8 @@
 #include "core/io/origin_policy.h"
 #include "httpd/door.h"
 #include "httpd/listen.h"
+#include "httpd/registry_upstreams.h"
+#include "httpd/token_request.h"
 
 namespace dartfs::app {
 namespace {
@@ -164,12 +166,19 @@ Status SetHosts(Options& options, std::string_view value) {
   return {};
 }
 
-template <std::vector<std::string> Options::*kField>
-Status SetOriginRules(Options& options, std::string_view value) {
-  for (const std::string_view rule : core::Split(value, ',')) {
-    TRY(core::ParseOriginRule(rule));
-    (options.*kField).emplace_back(rule);
+// What `kParse` takes, separated by commas; kept as written.
+template <std::vector<std::string> Options::*kField, auto kParse>
+Status SetParsed(Options& options, std::string_view value) {
+  for (const std::string_view each : core::Split(value, ',')) {
+    TRY(kParse(each));
+    (options.*kField).emplace_back(each);
   }
+  return {};
+}
+
+Status SetRegistry(Options& options, std::string_view value) {
+  TRY(httpd::ParseRegistryUrl(value));
+  options.registry = value;
   return {};
 }
 
@@ -403,22 +412,26 @@ constexpr OptionRow kTable[] = {
      SetHosts<&Options::pass_redirects>, ShowList<&Options::pass_redirects>, true},
     {"connect", "", "PORTS", "as a proxy, make tunnels (CONNECT) to these ports (repeatable)",
      kNode, SetConnect, ShowConnect, true},
-    {"registry", "", "URL", "be a mirror of that container registry at /v2/", kNode,
-     SetUrl<&Options::registry>, ShowUrl<&Options::registry>},
+    {"registry", "", "URL", "be a mirror of that container registry at /v2/", kNode, SetRegistry,
+     ShowText<&Options::registry>},
     {"registry-allow", "", "HOSTS",
      "registries that clients of the mirror may name with ns= (repeatable)", kNode,
-     SetHosts<&Options::registry_allow>, ShowList<&Options::registry_allow>, true},
+     SetParsed<&Options::registry_allow, httpd::ParseRegistryPattern>,
+     ShowList<&Options::registry_allow>, true},
     {"registry-auth", "", "FILE", "logins for registries: a docker config.json, or DART's form",
      kNode, SetText<&Options::registry_auth>, ShowText<&Options::registry_auth>},
-    {"registry-realms", "", "HOSTS",
-     "token servers that may get a registry's login, beside its own host (repeatable)", kNode,
-     SetHosts<&Options::registry_realms>, ShowList<&Options::registry_realms>, true},
+    {"registry-realm", "", "HOSTS",
+     "token servers that may get a registry's login, as host or registry=host (repeatable)", kNode,
+     SetParsed<&Options::registry_realm, httpd::ParseTrustedRealm>,
+     ShowList<&Options::registry_realm>, true},
     {"origin-allow", "", "RULES",
      "ask only these origins: host, *.domain, network/bits, each with :port or without "
      "(repeatable)",
-     kNode, SetOriginRules<&Options::origin_allow>, ShowList<&Options::origin_allow>, true},
+     kNode, SetParsed<&Options::origin_allow, core::ParseOriginRule>,
+     ShowList<&Options::origin_allow>, true},
     {"origin-deny", "", "RULES", "never ask these origins (repeatable)", kNode,
-     SetOriginRules<&Options::origin_deny>, ShowList<&Options::origin_deny>, true},
+     SetParsed<&Options::origin_deny, core::ParseOriginRule>, ShowList<&Options::origin_deny>,
+     true},
     {"access-log", "", "FILE", "write a line for each HTTP request there", kNode,
      SetText<&Options::access_log>, ShowText<&Options::access_log>},
     {"http-threads", "", "N", "threads that serve HTTP [as many as processors, 4 at most]", kNode,

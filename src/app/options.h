@@ -18,6 +18,8 @@
 
 namespace dartfs::app {
 
+inline constexpr const char* kDefaultListen = "127.0.0.1:8145";
+
 struct Options {
   std::string source;      // as given: may hold a login or a query, never shown as it is
   std::string mountpoint;  // absolute after ResolveDefaults
@@ -49,8 +51,8 @@ struct Options {
   bool noexec = false;
 
   // The HTTP door.
-  std::string listen = "127.0.0.1:8145";  // host:port; "none": no client plane
-  std::string admin;                      // host:port of the admin plane; empty: with `listen`
+  std::string listen;  // host:port; "none": no client plane; empty: kDefaultListen
+  std::string admin;   // host:port of the admin plane; empty: with `listen`
   std::string prefix = "dart";
   std::string origin;              // URL of the fixed origin; may hold a login; empty: none
   std::vector<std::string> hosts;  // names of the listener, beside addresses and this machine's own
@@ -60,7 +62,7 @@ struct Options {
   std::string registry;                 // URL; may hold a login; empty: none
   std::vector<std::string> registry_allow;
   std::string registry_auth;  // a file of logins
-  std::vector<std::string> registry_realms;
+  std::vector<std::string> registry_realm;
   std::vector<std::string> origin_allow;
   std::vector<std::string> origin_deny;
   std::string access_log;

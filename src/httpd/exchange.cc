@@ -78,6 +78,9 @@ TextAnswer ErrorAnswer(const core::Error& error) {
   answer.head.Add("Content-Type", kTextType);
   answer.head.Add("X-Content-Type-Options", "nosniff");
   answer.head.Add("Cache-Control", "no-store");
+  if (answer.head.status == 401 && !error.challenge.empty()) {
+    answer.head.AddForeign("WWW-Authenticate", error.challenge);
+  }
   if (IsPassing(answer.head.status)) {
     const int64_t wait_ms = std::max<int64_t>(kMsPerSecond, error.retry_after_ms);
     answer.head.Add("Retry-After", std::to_string((wait_ms + kMsPerSecond - 1) / kMsPerSecond));

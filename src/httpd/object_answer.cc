@@ -108,7 +108,8 @@ void AddClientPlane(ResponseHead& head, BytesFrom from, Standing standing) {
 }
 
 void ServeObject(core::Store& store, ExchangePtr exchange, std::shared_ptr<Object> object,
-                 std::shared_ptr<const core::Requester> requester, Standing standing) {
+                 std::shared_ptr<const core::Requester> requester, Standing standing,
+                 Reauthorize reauthorize) {
   const core::ObjectMeta& meta = object->facts().meta;
   const ConditionFields conditions(exchange->request());
   const Validators validators{meta.etag, meta.last_modified};
@@ -143,6 +144,7 @@ void ServeObject(core::Store& store, ExchangePtr exchange, std::shared_ptr<Objec
   parts.first_blocks = IsOpenEnded(range) ? kFirstBlocksOfOpenRange : kFirstBlocks;
   parts.object = std::move(object);
   parts.requester = std::move(requester);
+  parts.reauthorize = std::move(reauthorize);
   exchange->Respond(std::move(head), std::make_unique<ObjectBody>(store, std::move(parts)));
 }
 

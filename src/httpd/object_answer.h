@@ -5,6 +5,7 @@
 
 #include "core/engine/engine.h"
 #include "httpd/exchange.h"
+#include "httpd/object_body.h"
 
 namespace dartfs::httpd {
 
@@ -17,8 +18,9 @@ enum class Standing : uint8_t { kOwnOrigin, kProxy };
 void AddClientPlane(ResponseHead& head, BytesFrom from, Standing standing);
 
 // Answers at once with the head, or once the first byte is there. `requester`: for whom blocks are
-// fetched. Any thread.
+// fetched; `reauthorize` as in ObjectParts. Any thread.
 void ServeObject(core::Store& store, ExchangePtr exchange, std::shared_ptr<core::Object> object,
-                 std::shared_ptr<const core::Requester> requester, Standing standing);
+                 std::shared_ptr<const core::Requester> requester, Standing standing,
+                 Reauthorize reauthorize = {});
 
 }  // namespace dartfs::httpd

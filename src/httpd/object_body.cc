@@ -17,6 +17,9 @@ constexpr uint64_t kCopyBytes = 32 * 1024;
 // Of one read of the disk.
 constexpr uint64_t kDiskBytes = 256 * 1024;
 
+// Without a byte between: a token that had run out, and its renewal.
+constexpr int kMostRefusals = 2;
+
 struct SentFile {
   core::BlockPin pin;
   std::shared_ptr<const void> file;
@@ -42,14 +45,35 @@ struct ObjectBody::DiskRead {
   }
 };
 
+struct ObjectBody::Renewal {
+  uint64_t at = 0;  // in the object
+  core::Mutex mu;   // leaf
+  std::optional<core::Result<std::string>> result GUARDED_BY(mu);
+  BodyWaker wake GUARDED_BY(mu);
+
+  void Done(core::Result<std::string> authorization) {
+    BodyWaker waiting;
+    {
+      core::MutexLock lock(mu);
+      result = std::move(authorization);
+      waiting = std::move(wake);
+    }
+    if (waiting) waiting();
+  }
+};
+
 ObjectBody::ObjectBody(core::Store& store, ObjectParts parts)
-    : store_(store), what_(std::move(parts)) {}
+    : store_(store), what_(std::move(parts)), requester_(what_.requester) {}
 ObjectBody::~ObjectBody() = default;
 
 BodyStep ObjectBody::Next(uint64_t max, BodyWaker wake) {
   while (true) {
     if (disk_ != nullptr) {
       if (auto step = TakeDiskRead(wake)) return std::move(*step);
+      continue;
+    }
+    if (renewal_ != nullptr) {
+      if (auto step = TakeRenewal(wake)) return std::move(*step);
       continue;
     }
     if (stream_ == nullptr) {
@@ -59,10 +83,14 @@ BodyStep ObjectBody::Next(uint64_t max, BodyWaker wake) {
     text_was_last_ = false;
     core::RangeStep step = stream_->Next(max, std::move(wake));  // takes it only with NotYet
     if (auto* memory = std::get_if<core::MemorySlice>(&step)) {
+      refusals_ = 0;
       return MemoryPiece{memory->bytes, std::move(memory->keep)};
     }
     if (std::holds_alternative<core::NotYet>(step)) return NotYet{};
-    if (auto* error = std::get_if<core::Error>(&step)) return std::move(*error);
+    if (auto* error = std::get_if<core::Error>(&step)) {
+      if (AskAgain(*error, wake)) return NotYet{};
+      return std::move(*error);
+    }
     if (std::holds_alternative<core::EndOfRange>(step)) {
       stream_.reset();
       ++part_;
@@ -84,17 +112,56 @@ std::optional<BodyStep> ObjectBody::NextPart() {
   const bool over = part_ == what_.parts.size();
   if (what_.framing != nullptr && !framed_) return Text(part_);
   if (over) return BodyEnd{};
-  OpenStream();
+  OpenStream(what_.parts[part_].first);
   return std::nullopt;
 }
 
-void ObjectBody::OpenStream() {
+// From `offset` to the part's end.
+void ObjectBody::OpenStream(uint64_t offset) {
   core::StreamOptions options;
-  options.offset = what_.parts[part_].first;
-  options.length = what_.parts[part_].length();
-  options.requester = what_.requester;
+  options.offset = offset;
+  options.length = what_.parts[part_].last + 1 - offset;
+  options.requester = requester_;
   options.first_blocks = what_.first_blocks;
   stream_ = std::make_unique<core::ObjectStream>(what_.object, options);
+}
+
+// A token may have run out since the object was opened, or none been needed for that. True: another
+// is on its way.
+bool ObjectBody::AskAgain(const core::Error& refusal, BodyWaker& wake) {
+  if (refusal.code != core::Code::kUnauthorized || !what_.reauthorize) return false;
+  if (refusals_ == kMostRefusals) return false;
+  ++refusals_;
+  renewal_ = std::make_shared<Renewal>();
+  renewal_->at = stream_->position();
+  {
+    core::MutexLock lock(renewal_->mu);
+    renewal_->wake = std::move(wake);
+  }
+  stream_.reset();
+  what_.reauthorize(
+      refusal, requester_->authorization,
+      [renewal = renewal_](core::Result<std::string> value) { renewal->Done(std::move(value)); });
+  return true;
+}
+
+// nullopt: the stream goes on where it was.
+std::optional<BodyStep> ObjectBody::TakeRenewal(BodyWaker& wake) {
+  std::optional<core::Result<std::string>> result;
+  {
+    core::MutexLock lock(renewal_->mu);
+    result = renewal_->result;
+    if (!result) renewal_->wake = std::move(wake);
+  }
+  if (!result) return NotYet{};
+  const uint64_t at = renewal_->at;
+  renewal_.reset();
+  if (!*result) return std::move(*result).error();
+  core::Requester requester = *requester_;
+  requester.authorization = std::move(*result).value();
+  requester_ = std::make_shared<const core::Requester>(std::move(requester));
+  OpenStream(at);
+  return std::nullopt;
 }
 
 // A refused object's bytes are not shown any more, wherever they lie.

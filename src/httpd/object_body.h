@@ -4,8 +4,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "core/engine/engine.h"
@@ -16,12 +18,19 @@
 
 namespace dartfs::httpd {
 
+// The origin has refused, with `refusal` (a 401), the Authorization that was sent: gives another
+// one to go on with, or the error to end with. `done` runs once, never on the caller's stack, or is
+// dropped. Any thread.
+using Reauthorize = std::function<void(const core::Error& refusal, const std::string& refused,
+                                       core::UniqueFunction<void(core::Result<std::string>)> done)>;
+
 struct ObjectParts {
   std::shared_ptr<core::Object> object;
   std::shared_ptr<const core::Requester> requester;
   std::vector<ByteRange> parts;        // one at least
   std::unique_ptr<Multipart> framing;  // null: no more than one part
   uint64_t first_blocks = 2;           // StreamOptions::first_blocks
+  Reauthorize reauthorize = {};        // asked when blocks are refused; empty: that ends the body
 };
 
 class ObjectBody final : public Body {
@@ -35,10 +44,13 @@ class ObjectBody final : public Body {
 
  private:
   struct DiskRead;
+  struct Renewal;
   std::optional<BodyStep> NextPart();
   std::optional<BodyStep> TakeDiskRead(BodyWaker& wake);
   std::optional<BodyStep> TakeFile(core::FileSlice slice, BodyWaker& wake);
-  void OpenStream();
+  void OpenStream(uint64_t offset);
+  bool AskAgain(const core::Error& refusal, BodyWaker& wake);
+  std::optional<BodyStep> TakeRenewal(BodyWaker& wake);
   BodyStep Text(size_t index);
 
   core::Store& store_;
@@ -48,6 +60,9 @@ class ObjectBody final : public Body {
   bool text_was_last_ = false;  // the last piece was framing
   std::unique_ptr<core::ObjectStream> stream_;
   std::shared_ptr<DiskRead> disk_;  // under way, or done and not taken
+  std::shared_ptr<const core::Requester> requester_;
+  std::shared_ptr<Renewal> renewal_;  // of its Authorization; under way, or done and not taken
+  int refusals_ = 0;                  // in a row
 };
 
 }  // namespace dartfs::httpd

@@ -174,8 +174,10 @@ Result<BodyVerdict> RelayState::OnBody(std::span<const std::byte> bytes) {
 void RelayState::OnDone(Status status) {
   if (exchange_ != nullptr) {
     ExchangePtr exchange = std::move(exchange_);
-    return exchange->RespondError(
-        status ? MakeError(Code::kBadResponse, "the origin sent no answer") : status.error());
+    const core::Error error =
+        status ? MakeError(Code::kBadResponse, "the origin sent no answer") : status.error();
+    if (options_.failed) return options_.failed(error, std::move(exchange));
+    return exchange->RespondError(error);
   }
   BodyWaker wake;
   {

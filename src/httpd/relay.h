@@ -21,6 +21,8 @@ struct RelayOptions {
   // A 401 of the origin, its challenge as sent. True: the hook has taken the exchange over and
   // answers it; its second argument is the call's own exchange.
   core::UniqueFunction<bool(const std::string& challenge, ExchangePtr& exchange)> unauthorized = {};
+  // An error before the head: answers the exchange in place of ErrorAnswer. Empty: that does.
+  core::UniqueFunction<void(const core::Error& error, ExchangePtr exchange)> failed = {};
   // Counts a body's bytes, as they come. Any thread. Empty: nobody wants it.
   core::UniqueFunction<void(uint64_t bytes)> on_bytes = {};
 };

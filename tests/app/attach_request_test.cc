@@ -117,12 +117,38 @@ TEST(AttachRequest, NodeOptionsAreTheNodes) {
 }
 
 TEST(AttachRequest, EveryOptionOfTheNodeIsCompared) {
-  const std::map<std::string, std::string> others = {
-      {"cache-size", "1GiB"},       {"namespace", "n"},       {"connections", "3"},
-      {"inflight", "99MiB"},        {"read-ahead", "1MiB"},   {"ignore-query", "q"},
-      {"oci-digest-only", "true"},  {"trusted-origins", "t"}, {"spool-limit", "5"},
-      {"allow-link-local", "true"}, {"ca-file", "/x"},        {"disk-io", "pool"},
-      {"log-level", "warn"},        {"log-file", "/l"},       {"pid-file", "/p"}};
+  const std::map<std::string, std::string> others = {{"cache-size", "1GiB"},
+                                                     {"namespace", "n"},
+                                                     {"connections", "3"},
+                                                     {"inflight", "99MiB"},
+                                                     {"read-ahead", "1MiB"},
+                                                     {"ignore-query", "q"},
+                                                     {"oci-digest-only", "true"},
+                                                     {"trusted-origins", "t"},
+                                                     {"spool-limit", "5"},
+                                                     {"allow-link-local", "true"},
+                                                     {"ca-file", "/x"},
+                                                     {"disk-io", "pool"},
+                                                     {"listen", "none"},
+                                                     {"admin", ":1"},
+                                                     {"prefix", "x"},
+                                                     {"origin", "http://h/"},
+                                                     {"host", "h"},
+                                                     {"proxy-https", "h"},
+                                                     {"pass-redirects", "h"},
+                                                     {"connect", "443"},
+                                                     {"registry", "https://r/"},
+                                                     {"registry-allow", "r"},
+                                                     {"registry-auth", "/f"},
+                                                     {"registry-realm", "r"},
+                                                     {"origin-allow", "h"},
+                                                     {"origin-deny", "h"},
+                                                     {"access-log", "/a"},
+                                                     {"http-threads", "2"},
+                                                     {"max-connections", "5"},
+                                                     {"log-level", "warn"},
+                                                     {"log-file", "/l"},
+                                                     {"pid-file", "/p"}};
   for (const OptionRow& row : OptionTable()) {
     if (row.kind != OptionKind::kNode || row.name == "cache-dir") continue;
     const auto other = others.find(std::string(row.name));

@@ -29,7 +29,7 @@ class Node:
         self.foreground = foreground
         self.log_file = os.path.join(case.temp, self.name + ".log")
         self.pid_file = os.path.join(case.temp, self.name + ".pid")
-        self.options = {"log_level": "debug"}
+        self.options = {"log_level": "debug", "listen": "none"}
         if "thread" in SANITIZER:
             self.options["disk_io"] = "pool"
         if "DARTFS_E2E_DISK_IO" in os.environ:

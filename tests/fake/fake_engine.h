@@ -125,9 +125,10 @@ class FakeEngine final : public Engine {
     MutexLock lock(mu_);
     outcomes_.insert_or_assign(url, Outcome{std::move(object), file.cached});
   }
-  void Fail(const std::string& url, Code code) {
+  void Fail(const std::string& url, Code code) { Fail(url, MakeError(code, "scripted: " + url)); }
+  void Fail(const std::string& url, Error error) {
     MutexLock lock(mu_);
-    outcomes_.insert_or_assign(url, Outcome{MakeError(code, "scripted: " + url), false});
+    outcomes_.insert_or_assign(url, Outcome{std::move(error), false});
   }
   // For all URLs that are not scripted.
   void FailOthers(Code code) {

@@ -214,6 +214,24 @@ TEST_F(ObjectAnswerTest, TheDefaultTypeIsBytes) {
   EXPECT_EQ(Get("/a.img").Header("Content-Type"), "application/octet-stream");
 }
 
+TEST_F(ObjectAnswerTest, WhatTheOriginSaysOfItIsSaidOfCachedAnswersToo) {
+  const origin::Headers said = {{"Content-Disposition", "attachment; filename=x"},
+                                {"Cache-Control", "max-age=600"},
+                                {"X-Repo-Commit", "abc"},
+                                {"X-Linked-Etag", "\"linked\""},
+                                {"X-Linked-Size", "321"}};
+  origin::FileOptions options;
+  options.headers = said;
+  options.headers.emplace_back("X-Secret", "1");
+  origin().AddFile("/model", bytes_, options);
+  for (const char* method : {"GET", "HEAD", "GET"}) {
+    const RawResponse answer = Ask(method, "/model", Range("bytes=0-0"));
+    for (const auto& [name, value] : said) EXPECT_EQ(answer.Headers(name), std::vector{value});
+    EXPECT_EQ(answer.Headers("Last-Modified").size(), 1u);
+    EXPECT_EQ(answer.Header("X-Secret"), "");
+  }
+}
+
 TEST_F(ObjectAnswerTest, BadUrls) {
   for (const char* target : {"/dart/", "/dart/ftp://h/x", "/dart/http:/h/x", "/dart/h/x",
                              "/dart/http://", "/dart/http://h:99999/"}) {

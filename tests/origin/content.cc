@@ -117,6 +117,7 @@ void Content::Store(std::string_view path, Object object, FileOptions options) {
       options.etag.empty() ? fmt::format("\"mem-{}\"", generation_) : std::move(options.etag);
   object.last_modified =
       options.last_modified.value_or(kEpoch2024 + static_cast<std::time_t>(generation_));
+  object.headers = std::move(options.headers);
   memory_[Canonical(path)] = std::move(object);
 }
 

@@ -15,6 +15,8 @@
 #include <variant>
 #include <vector>
 
+#include "origin/http_text.h"
+
 namespace dartfs::origin {
 
 // Bytes [offset, offset + out.size()) of generated object `seed`.
@@ -52,6 +54,7 @@ struct Object {
   std::string etag;  // quoted, strong
   std::time_t last_modified = 0;
   std::string content_type;
+  Headers headers = {};  // sent besides
 };
 
 struct DirectoryEntry {
@@ -72,7 +75,8 @@ struct FileOptions {
   std::string content_type = {};  // empty: by the name's extension
   std::string etag = {};          // quoted; empty: a new one for every AddFile
   std::optional<std::time_t> last_modified =
-      {};  // none: 2024-01-01 plus a second for every AddFile
+      {};                // none: 2024-01-01 plus a second for every AddFile
+  Headers headers = {};  // sent besides
 };
 
 // Thread-safe. Paths are URL paths as on the wire. Two spellings of one path (%41 and A) are one
