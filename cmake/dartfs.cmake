@@ -12,6 +12,7 @@ pkg_check_modules(URING REQUIRED IMPORTED_TARGET liburing)
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
 pkg_check_modules(LMDB REQUIRED IMPORTED_TARGET lmdb)
 pkg_check_modules(LIBEVENT REQUIRED IMPORTED_TARGET libevent libevent_pthreads)
+pkg_check_modules(PROMETHEUS REQUIRED IMPORTED_TARGET prometheus-cpp-core)
 pkg_check_modules(LIBXML2 REQUIRED IMPORTED_TARGET libxml-2.0)
 pkg_check_modules(SYSTEMD REQUIRED IMPORTED_TARGET libsystemd)
 
@@ -66,4 +67,26 @@ function(dartfs_layer_test name)
   target_compile_options(${name} PRIVATE -Wno-unused-result)
   gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 60
     PROPERTIES TIMEOUT ${T_TIMEOUT} LABELS unit)
+endfunction()
+
+# dartfs_embed(TARGET HEADER <header> NAMESPACE <namespace> <constant> <file>...): files as text in
+# the program. The header declares each constant as `extern const std::string_view`.
+function(dartfs_embed target)
+  cmake_parse_arguments(E "" "HEADER;NAMESPACE" "" ${ARGN})
+  set(pairs ${E_UNPARSED_ARGUMENTS})
+  set(files)
+  set(index 1)
+  list(LENGTH pairs length)
+  while(index LESS length)
+    list(GET pairs ${index} file)
+    list(APPEND files ${CMAKE_CURRENT_SOURCE_DIR}/${file})
+    math(EXPR index "${index} + 2")
+  endwhile()
+  set(output ${CMAKE_CURRENT_BINARY_DIR}/${target}_embedded.cc)
+  set(script ${PROJECT_SOURCE_DIR}/cmake/embed.cmake)
+  string(REPLACE ";" "," list "${pairs}")
+  add_custom_command(OUTPUT ${output} DEPENDS ${script} ${files} VERBATIM
+    COMMAND ${CMAKE_COMMAND} -D OUTPUT=${output} -D HEADER=${E_HEADER} -D NAMESPACE=${E_NAMESPACE}
+      -D TOP=${CMAKE_CURRENT_SOURCE_DIR} -D PAIRS=${list} -P ${script})
+  target_sources(${target} PRIVATE ${output})
 endfunction()

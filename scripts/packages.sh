@@ -6,13 +6,15 @@
 packages_build=(
   build-essential cmake ninja-build pkg-config
   libfuse3-dev libcurl4-openssl-dev liburing-dev libxxhash-dev libssl-dev liblmdb-dev libevent-dev
-  libxml2-dev nlohmann-json3-dev libcli11-dev libboost-dev libspdlog-dev libfmt-dev libsystemd-dev
+  libxml2-dev nlohmann-json3-dev prometheus-cpp-dev libcli11-dev
+  libboost-dev libspdlog-dev libfmt-dev libsystemd-dev
   libgtest-dev libgmock-dev libbenchmark-dev python3
 )
 packages_run=(fuse3 ca-certificates util-linux)
 packages_quickstart=(squashfs-tools e2fsprogs tar)
 packages_test=(
   systemd "nginx-light|nginx" curl squashfs-tools erofs-utils e2fsprogs qemu-utils fio mandoc
+  chromium
 )
 packages_ci=(ccache clang-14 clang-format-14 clang-tidy-14)
 

@@ -24,6 +24,7 @@ json CacheReport(const std::string& dir, const core::StoreStats& stats) {
           {"objects", stats.objects},
           {"owned_bytes", stats.owned_bytes},
           {"borrowed_bytes", stats.borrowed_bytes},
+          {"owned_limit_bytes", stats.owned_limit_bytes},
           {"lent_bytes", stats.lent_bytes},
           {"pinned_bytes", stats.pinned_bytes},
           {"not_admitted_blocks", stats.not_admitted_blocks},
@@ -85,6 +86,7 @@ json EngineReport(const core::EngineStats& stats) {
       {"retries", stats.retries},
       {"refetched_corrupt", stats.refetched_corrupt},
       {"wrong_digests", stats.wrong_digests},
+      {"flights_under_way", stats.flights_under_way},
       {"flights", FlightsReport(stats.flights)}};
 }
 

@@ -2,6 +2,7 @@
 // long as it likes, and answers from any thread.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -27,8 +28,13 @@ struct Listener {
 // Where an answer's bytes came from: X-Cache, and a field of the access log.
 enum class BytesFrom : uint8_t { kNone, kHit, kMiss, kPeer, kPass };
 
+// Whom an exchange serves. kNone: it got no further than the server's own answer.
+enum class Plane : uint8_t { kNone, kClient, kPeer, kAdmin };
+inline constexpr size_t kPlanes = 4;
+
 // What the access log says of an exchange besides what was sent.
 struct AccessNote {
+  Plane plane = Plane::kNone;
   BytesFrom from = BytesFrom::kNone;
   std::string trace_id;  // of the request's traceparent, checked; empty: none
 };

@@ -3,8 +3,27 @@
 #include <utility>
 
 #include "core/base/text.h"
+#include "httpd/access_log.h"
 
 namespace dartfs::httpd {
+
+namespace {
+
+Plane PlaneOf(Door door) {
+  switch (door) {
+    case Door::kAdmin:
+      return Plane::kAdmin;
+    case Door::kPeer:
+      return Plane::kPeer;
+    case Door::kServer:
+    case Door::kNone:
+      return Plane::kNone;
+    default:
+      return Plane::kClient;
+  }
+}
+
+}  // namespace
 
 Service::Service(ServiceOptions options, ServiceHandlers handlers)
     : options_(std::move(options)), handlers_(handlers) {}
@@ -26,6 +45,8 @@ Doors Service::DoorsFor(const Listener& listener) const {
 void Service::Handle(ExchangePtr exchange) {
   const Request& request = exchange->request();
   const Knock knock = FindDoor(request.method, request.target, DoorsFor(exchange->listener()));
+  exchange->note().plane = PlaneOf(knock.door);
+  exchange->note().trace_id = TraceIdOf(request.Find("traceparent").value_or(""));
   if (knock.door != Door::kPeer) {
     if (auto refusal = CheckClient(request, knock.door, options_.policy)) {
       return exchange->RespondText(std::move(refusal->head), std::move(refusal->text));

@@ -72,7 +72,14 @@ class FakeNameStore final : public Store {
     names_.erase({table, std::string(name)});
   }
   Status Flush() override { return {}; }
-  StoreStats Stats() override { return {}; }
+  StoreStats Stats() override {
+    MutexLock lock(mu_);
+    return stats_;
+  }
+  void SetStats(StoreStats stats) {
+    MutexLock lock(mu_);
+    stats_ = std::move(stats);
+  }
   void Stop() override {}
 
   size_t puts() const {
@@ -88,6 +95,7 @@ class FakeNameStore final : public Store {
   mutable Mutex mu_;  // leaf
   std::map<std::pair<NameTable, std::string>, std::string> names_ GUARDED_BY(mu_);
   size_t puts_ GUARDED_BY(mu_) = 0;
+  StoreStats stats_ GUARDED_BY(mu_);
 };
 
 class FakeEngine final : public Engine {
@@ -126,6 +134,11 @@ class FakeEngine final : public Engine {
   void FailOthers(Code code) {
     MutexLock lock(mu_);
     others_ = code;
+  }
+
+  void SetStats(EngineStats stats) {
+    MutexLock lock(mu_);
+    stats_ = std::move(stats);
   }
 
   void Hold() {
@@ -205,7 +218,10 @@ class FakeEngine final : public Engine {
   void Lend(const std::shared_ptr<Object>&, LendDone) override { DARTFS_CHECK(false); }
   Duration TtlLeft(const Url&) override { return Duration::zero(); }
   UrlReport Explain(const Url&, std::string_view) override { return {}; }
-  EngineStats Stats() override { return {}; }
+  EngineStats Stats() override {
+    MutexLock lock(mu_);
+    return stats_;
+  }
   FakeNameStore& store() override { return store_; }
   HttpClient& http() override { return http_; }
   Scheduler& scheduler() override { return scheduler_; }
@@ -233,6 +249,7 @@ class FakeEngine final : public Engine {
   std::map<std::string, size_t> opens_ GUARDED_BY(mu_);
   std::map<std::string, File> revalidated_ GUARDED_BY(mu_);
   OpenOptions last_options_ GUARDED_BY(mu_);
+  EngineStats stats_ GUARDED_BY(mu_);
   std::vector<std::pair<std::string, OpenDone>> waiting_ GUARDED_BY(mu_);
   bool held_ GUARDED_BY(mu_) = false;
 };

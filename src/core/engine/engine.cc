@@ -167,7 +167,10 @@ EngineStats EngineImpl::Stats() {
   stats.wrong_digests = get(counters_.wrong_digests);
   stats.inflight_bytes = memory_.used_bytes();
   stats.inflight_limit_bytes = memory_.limit_bytes();
+  stats.origin_fetches = counters_.origin_fetches.Read();
+  stats.peer_fetches = counters_.peer_fetches.Read();
   for (const auto& flight : registry_.All()) stats.flights.push_back(flight->Report());
+  stats.flights_under_way = stats.flights.size();
   std::sort(stats.flights.begin(), stats.flights.end(),
             [](const FlightReport& a, const FlightReport& b) { return a.age_ms > b.age_ms; });
   if (stats.flights.size() > kMaxReportedFlights) stats.flights.resize(kMaxReportedFlights);

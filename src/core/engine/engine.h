@@ -12,6 +12,7 @@
 
 #include "core/base/grid.h"
 #include "core/base/identity.h"
+#include "core/base/latency_histogram.h"
 #include "core/base/random.h"
 #include "core/base/result.h"
 #include "core/base/scheduler.h"
@@ -101,7 +102,9 @@ struct EngineStats {
   uint64_t flights_started = 0, flights_failed = 0, retries = 0;
   uint64_t inflight_bytes = 0, inflight_limit_bytes = 0;
   uint64_t refetched_corrupt = 0;
-  uint64_t wrong_digests = 0;         // content-addressed objects refused and dropped
+  uint64_t wrong_digests = 0;                  // content-addressed objects refused and dropped
+  LatencyCounts origin_fetches, peer_fetches;  // of whole blocks, by who gave the last byte
+  uint64_t flights_under_way = 0;
   std::vector<FlightReport> flights;  // at most 256, oldest first
 };
 

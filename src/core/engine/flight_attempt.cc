@@ -1,6 +1,7 @@
 // The sources' side of a flight: attempts, their bytes, failures, and the way into the store.
 #include <algorithm>
 #include <cstring>
+#include <string_view>
 
 #include "core/base/log.h"
 #include "core/engine/digest_check.h"
@@ -327,6 +328,13 @@ Status Flight::CheckDigest() {
   return admitted;
 }
 
+void Flight::CountFetch() {
+  EngineCounters& counters = env().counters;
+  const bool by_peer = std::string_view(source_) == "peer";
+  LatencyHistogram& histogram = by_peer ? counters.peer_fetches : counters.origin_fetches;
+  histogram.Add(env().scheduler.clock().Now() - started_at_);
+}
+
 void Flight::Complete() {
   Wakers wakers;
   SharedBuffer buffer;
@@ -335,6 +343,7 @@ void Flight::Complete() {
     if (phase_ != FlightPhase::kFetching) return;
     phase_ = FlightPhase::kStoring;
     trusted_ = received_;
+    CountFetch();
     CountReadAhead();
     buffer = buffer_;
     CollectWakers(&wakers);

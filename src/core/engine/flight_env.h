@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "core/base/latency_histogram.h"
 #include "core/base/random.h"
 #include "core/base/scheduler.h"
 #include "core/engine/digest_worker.h"
@@ -27,6 +28,7 @@ struct EngineCounters {
   std::atomic<uint64_t> cache_bytes{0}, memory_bytes{0};
   std::atomic<uint64_t> flights_started{0}, flights_failed{0}, retries{0};
   std::atomic<uint64_t> refetched_corrupt{0}, wrong_digests{0};
+  LatencyHistogram origin_fetches, peer_fetches;  // from a flight's start to its last byte
 };
 
 // What flights tell the rest of the engine. Called without locks, on any engine thread.

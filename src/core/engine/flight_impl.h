@@ -81,6 +81,7 @@ class Flight final : public std::enable_shared_from_this<Flight> {
   bool AnyPatient() const REQUIRES(mu_);
   bool Ready(const Ticket& ticket) const REQUIRES(mu_);
   void CollectWakers(Wakers* out) REQUIRES(mu_);
+  void CountFetch() REQUIRES(mu_);
   void CountReadAhead() REQUIRES(mu_);
   void RaiseMemoryWait() REQUIRES(mu_);
   void PostWakers(Wakers wakers);

@@ -16,18 +16,24 @@ namespace dartfs::core {
 inline constexpr size_t kPlacements = 2;
 constexpr size_t IndexOf(Placement placement) { return static_cast<size_t>(placement); }
 
-// Bytes of present blocks by placement. Thread-safe.
+// Present blocks by placement: their bytes, and how many they are. Thread-safe.
 struct PlacementUsage {
   std::array<std::atomic<uint64_t>, kPlacements> bytes = {};
+  std::array<std::atomic<uint64_t>, kPlacements> blocks = {};
 
-  void Add(Placement placement, uint64_t count) {
-    bytes[IndexOf(placement)].fetch_add(count, std::memory_order_relaxed);
+  void Add(Placement placement, uint64_t byte_count, uint64_t block_count) {
+    bytes[IndexOf(placement)].fetch_add(byte_count, std::memory_order_relaxed);
+    blocks[IndexOf(placement)].fetch_add(block_count, std::memory_order_relaxed);
   }
-  void Remove(Placement placement, uint64_t count) {
-    bytes[IndexOf(placement)].fetch_sub(count, std::memory_order_relaxed);
+  void Remove(Placement placement, uint64_t byte_count, uint64_t block_count) {
+    bytes[IndexOf(placement)].fetch_sub(byte_count, std::memory_order_relaxed);
+    blocks[IndexOf(placement)].fetch_sub(block_count, std::memory_order_relaxed);
   }
   uint64_t of(Placement placement) const {
     return bytes[IndexOf(placement)].load(std::memory_order_relaxed);
+  }
+  uint64_t blocks_of(Placement placement) const {
+    return blocks[IndexOf(placement)].load(std::memory_order_relaxed);
   }
 };
 

@@ -343,6 +343,10 @@ StoreStats StoreImpl::Stats() {
   stats.pending_blocks = counters.pending_blocks;
   stats.owned_bytes = core_->table.usage().of(Placement::kOwned);
   stats.borrowed_bytes = core_->table.usage().of(Placement::kBorrowed);
+  stats.owned_blocks = core_->table.usage().blocks_of(Placement::kOwned);
+  stats.borrowed_blocks = core_->table.usage().blocks_of(Placement::kBorrowed);
+  stats.owned_limit_bytes = static_cast<uint64_t>(static_cast<double>(core_->space.limit()) *
+                                                  core_->options.owned_fraction);
   stats.lent_bytes = core_->lent.taken();
   stats.pinned_bytes = core_->pins.taken();
   stats.not_admitted_blocks = counters.not_admitted_blocks;

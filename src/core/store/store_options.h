@@ -27,8 +27,11 @@ struct StoreStats {
   uint64_t objects = 0;
   uint64_t commit_seq = 0;      // of the last durable commit; grows over restarts
   uint64_t pending_blocks = 0;  // present, not yet durable
-  uint64_t owned_bytes = 0;     // these two: of present blocks, by placement
+  uint64_t owned_bytes = 0;     // these four: of present blocks, by placement
   uint64_t borrowed_bytes = 0;
+  uint64_t owned_blocks = 0;
+  uint64_t borrowed_blocks = 0;
+  uint64_t owned_limit_bytes = 0;    // guaranteed to owned blocks; the rest of the limit to others
   uint64_t lent_bytes = 0;           // of files under loans
   uint64_t pinned_bytes = 0;         // of objects that the operator has pinned, whole
   uint64_t not_admitted_blocks = 0;  // relayed ones

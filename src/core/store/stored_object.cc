@@ -58,7 +58,8 @@ uint64_t StoredObject::Load(uint32_t chunk, const ChunkRecord& record) {
   entry.used_ms = record.used_ms;
   entry.placement =
       record.placement == IndexOf(Placement::kBorrowed) ? Placement::kBorrowed : Placement::kOwned;
-  usage_.Add(entry.placement, geometry_.StoredBytesOf(size_, chunk, blocks));
+  usage_.Add(entry.placement, geometry_.StoredBytesOf(size_, chunk, blocks),
+             static_cast<uint64_t>(std::popcount(blocks)));
   set_object_recorded(true);
   return blocks;
 }
@@ -213,7 +214,7 @@ std::optional<uint64_t> StoredObject::FinishWrite(uint64_t block, GranuleSums su
   chunk.present |= mask;
   ++counts_.present;
   chunk.used_ms = now_ms;
-  usage_.Add(chunk.placement, StoredBytes(block));
+  usage_.Add(chunk.placement, StoredBytes(block), 1);
   BlockUse& use = uses_[block];
   use.generation = ++last_generation_;
   use.pending = !is_volatile();
@@ -409,7 +410,7 @@ StoredObject::Chunk& StoredObject::FindOrAdd(uint64_t chunk) {
 DroppedBlock StoredObject::DropLocked(Chunk& chunk, uint64_t block) {
   const uint64_t mask = geometry_.MaskOf(block);
   const DroppedBlock dropped = {block, (chunk.recorded & mask) != 0};
-  usage_.Remove(chunk.placement, StoredBytes(block));
+  usage_.Remove(chunk.placement, StoredBytes(block), 1);
   --counts_.present;
   counts_.recorded -= dropped.recorded ? 1 : 0;
   counts_.verified -= (chunk.verified & mask) != 0 ? 1 : 0;

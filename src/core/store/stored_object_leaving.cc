@@ -71,8 +71,9 @@ bool StoredObject::SetPlacement(uint64_t chunk, Placement placement) {
   Chunk& entry = FindOrAdd(chunk);
   if (entry.placement == placement) return false;
   const uint64_t bytes = geometry_.StoredBytesOf(size_, chunk, entry.present);
-  usage_.Remove(entry.placement, bytes);
-  usage_.Add(placement, bytes);
+  const auto blocks = static_cast<uint64_t>(std::popcount(entry.present));
+  usage_.Remove(entry.placement, bytes, blocks);
+  usage_.Add(placement, bytes, blocks);
   entry.placement = placement;
   return entry.present != 0;
 }

@@ -49,6 +49,17 @@ TEST_F(EngineTest, RepeatedReadsAskTheOriginNothing) {
   EXPECT_GT(engine_->Stats().cache_reads, 0u);
 }
 
+TEST_F(EngineTest, EachBlockThatWasFetchedIsTimedOnce) {
+  origin().AddFile("/a", Pattern(3 * kBlock, 3));
+  origin().AddFault(
+      {.fault = origin::Fault::kStatus, .path = "/a", .min_offset = 1, .times = 1, .status = 500});
+  ASSERT_TRUE(Read("/a"));
+  ASSERT_TRUE(Read("/a"));
+  EXPECT_EQ(engine_->Stats().origin_fetches.count(), 3u);
+  EXPECT_GT(engine_->Stats().origin_fetches.sum, Duration(0));
+  EXPECT_EQ(engine_->Stats().peer_fetches.count(), 0u);
+}
+
 TEST_F(EngineTest, TheLastBlockIsAskedForWithItsExactEnd) {
   origin().AddFile("/a", Pattern(kBlock + 3, 4));
   origin().AddFault({.fault = origin::Fault::kPastEnd416, .path = "/a"});
@@ -454,10 +465,13 @@ TEST_F(EngineTest, NobodyWantsItSoItIsCancelled) {
     answered.set_value(r ? Code::kInternal : r.error().code);
   });
   ASSERT_TRUE(origin().WaitForRequests("/a", 2));
+  EXPECT_EQ(engine_->Stats().flights_under_way, 1u);
   reader->Cancel(id);
   EXPECT_EQ(answered.get_future().get(), Code::kCancelled);
   EXPECT_TRUE(origin().WaitForOpenConnections(1));
   EXPECT_TRUE(engine_->Stats().flights.empty());
+  EXPECT_EQ(engine_->Stats().flights_under_way, 0u);
+  EXPECT_EQ(engine_->Stats().origin_fetches.count(), 0u);
 }
 
 TEST_F(EngineTest, AReaderThatSeemsGoneKeepsNoConnectionAndHoldsUpNobody) {

@@ -386,13 +386,20 @@ TEST_F(StoreSharesTest, PlacementsOutliveTheRun) {
   const auto a = Object("a", 3 * kTinyGrid.chunk_size);
   PutAll(a);
   store_->SetPlacement(a.object, 1, Placement::kBorrowed);
-  EXPECT_EQ(store_->Stats().borrowed_bytes, kTinyGrid.chunk_size);
-  EXPECT_EQ(store_->Stats().owned_bytes, 2 * kTinyGrid.chunk_size);
+  const uint64_t blocks = kTinyGrid.chunk_size / kTinyGrid.block_size;
+  const auto check = [&] {
+    const StoreStats stats = store_->Stats();
+    EXPECT_EQ(stats.borrowed_bytes, kTinyGrid.chunk_size);
+    EXPECT_EQ(stats.owned_bytes, 2 * kTinyGrid.chunk_size);
+    EXPECT_EQ(stats.borrowed_blocks, blocks);
+    EXPECT_EQ(stats.owned_blocks, 2 * blocks);
+  };
+  check();
   Restart();
-  EXPECT_EQ(store_->Stats().borrowed_bytes, kTinyGrid.chunk_size);
-  EXPECT_EQ(store_->Stats().owned_bytes, 2 * kTinyGrid.chunk_size);
+  check();
   ASSERT_TRUE(store_->DropObject(Object("a", a.size).object));
   EXPECT_EQ(store_->Stats().borrowed_bytes + store_->Stats().owned_bytes, 0U);
+  EXPECT_EQ(store_->Stats().borrowed_blocks + store_->Stats().owned_blocks, 0U);
 }
 
 TEST_F(StoreSharesTest, RelayedBlocksMustBeWorthItOnceSpaceIsShort) {
