@@ -5,12 +5,15 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
+#include <optional>
 #include <thread>
 #include <utility>
 
+#include "app/admin_plane.h"
 #include "app/registry_mirror.h"
 #include "core/base/log.h"
 #include "core/base/text.h"
@@ -157,25 +160,48 @@ struct HttpDoor::Parts {
   Parts(const Options& options, NodeCore& core, std::unique_ptr<RegistryMirror> mirror)
       : registry(std::move(mirror)),
         urls(core.engine(), UrlOptionsOf(options), relayed),
-        service(ServiceOptionsOf(options, core), HandlersOf()) {}
+        service_options(ServiceOptionsOf(options, core)) {}
+
+  Status AddPlane(const Options& options, NodeCore& core, std::function<NodeFacts()> node) {
+    AdminPlaneOptions plane;
+    plane.access_log = options.access_log;
+    plane.facts = [this, node = std::move(node)] {
+      AdminFacts facts;
+      facts.node = node();
+      if (const auto* running = server.load(std::memory_order_acquire)) {
+        facts.server = running->stats();
+      }
+      facts.passed_answers = relayed.range_blind.load(std::memory_order_relaxed);
+      facts.passed_bytes = relayed.bytes.load(std::memory_order_relaxed);
+      return facts;
+    };
+    TRY_ASSIGN(admin, AdminPlane::Create(std::move(plane), core.engine()));
+    service.emplace(std::move(service_options), HandlersOf());
+    return {};
+  }
 
   httpd::ServiceHandlers HandlersOf() {
     httpd::ServiceHandlers handlers;
     handlers.urls = &urls;
     if (registry != nullptr) handlers.registry = &registry->handler;
+    handlers.admin = &admin->handler();
     return handlers;
   }
 
   std::unique_ptr<RegistryMirror> registry;
   httpd::RelayCounts relayed;
   httpd::UrlHandler urls;
-  httpd::Service service;
+  httpd::ServiceOptions service_options;
+  std::unique_ptr<AdminPlane> admin;
+  std::optional<httpd::Service> service;
+  std::atomic<httpd::Server*> server{nullptr};  // once it runs
 };
 
 HttpDoor::HttpDoor() = default;
 
 Result<std::unique_ptr<HttpDoor>> HttpDoor::Open(const Options& options, NodeCore& core,
-                                                 std::vector<GivenSocket> given) {
+                                                 std::vector<GivenSocket> given,
+                                                 std::function<NodeFacts()> facts) {
   TRY_ASSIGN(auto mirror, RegistryMirror::Make(options, core));
   TRY_ASSIGN(auto sockets, SocketsOf(options, std::move(given)));
   if (sockets.empty()) return std::unique_ptr<HttpDoor>();
@@ -185,21 +211,32 @@ Result<std::unique_ptr<HttpDoor>> HttpDoor::Open(const Options& options, NodeCor
     LOG_INFO("HTTP on {}", door->addresses_.back());
   }
   door->parts_ = std::make_unique<Parts>(options, core, std::move(mirror));
+  TRY(door->parts_->AddPlane(options, core, std::move(facts)));
   httpd::ServerOptions server;
   server.threads = ThreadsOf(options);
   server.limits.connections = options.max_connections;
+  server.on_answered = [plane = door->parts_->admin.get()](const httpd::AccessRecord& record) {
+    plane->OnAnswered(record);
+  };
   TRY_ASSIGN(door->server_,
-             httpd::Server::Start(server, std::move(sockets), door->parts_->service));
+             httpd::Server::Start(server, std::move(sockets), *door->parts_->service));
+  door->parts_->server.store(door->server_.get(), std::memory_order_release);
   return door;
 }
 
 HttpDoor::~HttpDoor() { Stop(); }
 
+void HttpDoor::ReopenLog() { parts_->admin->ReopenLog(); }
+
 void HttpDoor::Drain() {
-  if (server_ != nullptr) server_->Drain();
+  if (server_ == nullptr) return;
+  parts_->admin->SetDraining();
+  server_->Drain();
 }
 
 void HttpDoor::Stop() {
+  // The plane holds requests, and looks at the server.
+  if (parts_ != nullptr && parts_->admin != nullptr) parts_->admin->Stop();
   if (server_ != nullptr) server_->Stop();
 }
 

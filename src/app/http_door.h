@@ -9,6 +9,7 @@
 
 #include "app/node_core.h"
 #include "app/options.h"
+#include "app/reports.h"
 #include "core/base/result.h"
 #include "httpd/server.h"
 
@@ -25,9 +26,11 @@ std::vector<GivenSocket> TakeGivenSockets();
 class HttpDoor {
  public:
   // Listens, by sockets that were given where there are any, else as the options say; nullptr where
-  // they say nowhere. kIo with the address: a port is taken.
+  // they say nowhere. `facts` is asked for on a thread of the admin plane, until Stop. kIo with the
+  // address: a port is taken.
   static core::Result<std::unique_ptr<HttpDoor>> Open(const Options& options, NodeCore& core,
-                                                      std::vector<GivenSocket> given);
+                                                      std::vector<GivenSocket> given,
+                                                      std::function<NodeFacts()> facts);
   ~HttpDoor();  // Stop
 
   // "127.0.0.1:8145 (client, admin)", for logs and reports.
@@ -35,6 +38,8 @@ class HttpDoor {
   httpd::ServerStats stats() const { return server_->stats(); }
   // Takes the logins anew from their file. An error leaves what holds.
   core::Status Reload(const Options& options);
+  // After a rotation of the access log. Any thread.
+  void ReopenLog();
   // Lets answers under way end, for ten seconds at most. Twice is fine.
   void Drain();
   // After the engine has stopped, so that nobody holds a request any more. Twice is fine.

@@ -29,7 +29,8 @@ class NodeImpl final : public Node {
       start.on_mounted = std::move(on_mounted);
       TRY(mounts_->Add(options_, std::move(start)));
     }
-    TRY_ASSIGN(http_, HttpDoor::Open(options_, *core_, TakeGivenSockets()));
+    TRY_ASSIGN(http_,
+               HttpDoor::Open(options_, *core_, TakeGivenSockets(), [this] { return Facts(); }));
     TRY_ASSIGN(control_, NodeControl::Create(options_, *core_, *mounts_));
     return {};
   }
@@ -41,6 +42,7 @@ class NodeImpl final : public Node {
     return paths;
   }
   void Reload(std::function<void()> done) override {
+    if (http_ != nullptr) http_->ReopenLog();
     mounts_->worker().Post([this, done = std::move(done)] {
       if (http_ != nullptr) {
         if (const Status reloaded = http_->Reload(options_); !reloaded) {
@@ -77,7 +79,14 @@ class NodeImpl final : public Node {
   }
 
  private:
+  NodeFacts Facts() const {
+    NodeFacts facts{options_.cache_dir, started_, options_.no_mount, {}};
+    for (const auto& mount : mounts_->All()) facts.mounts.push_back(mount->Facts());
+    return facts;
+  }
+
   const Options options_;
+  const core::TimePoint started_ = core::RealClock().Now();
   std::unique_ptr<NodeCore> core_;
   std::unique_ptr<MountSet> mounts_;
   std::unique_ptr<NodeControl> control_;
