@@ -101,7 +101,7 @@ Answer ObjectAnswer(const AnswerContext& context, Object object) {
   if (!ChangeObject(context, object, headers)) {
     return TextAnswer(500, "the object is too large for this fault, or cannot be read\n");
   }
-  headers = object.headers;
+  headers.insert(headers.end(), object.headers.begin(), object.headers.end());
   headers.emplace_back("Content-Type", object.content_type);
   const Validators validators = ValidatorsOf(context, object);
   if (!validators.etag.empty()) headers.emplace_back("ETag", validators.etag);
