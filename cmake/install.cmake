@@ -24,6 +24,7 @@ install(CODE "
   configure_file(\"${PROJECT_SOURCE_DIR}/contrib/systemd/dartfs.service.in\"
     \"${PROJECT_BINARY_DIR}/dartfs.service\" @ONLY)
   file(INSTALL \"${PROJECT_BINARY_DIR}/dartfs.service\"
+    \"${PROJECT_SOURCE_DIR}/contrib/systemd/dartfs.socket\"
     DESTINATION \"\${prefix}/lib/systemd/system\")
   # The administrator's own from then on.
   if(NOT EXISTS \"\$ENV{DESTDIR}\${DARTFS_SYSCONFDIR}/dartfs/dartfs.toml\")

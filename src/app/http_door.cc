@@ -16,8 +16,10 @@
 #include "app/admin_plane.h"
 #include "app/registry_mirror.h"
 #include "core/base/log.h"
+#include "core/base/scheduler.h"
 #include "core/base/text.h"
 #include "httpd/service.h"
+#include "httpd/tunnel.h"
 
 namespace dartfs::app {
 namespace {
@@ -49,26 +51,26 @@ std::string Describe(const ServedSocket& served) {
   };
   add(served.listener.client, "client");
   add(served.listener.admin, "admin");
+  add(served.listener.peer, "peer");
   return served.socket.address + " (" + planes + ")";
+}
+
+// What a socket is for; GivenSocket::name says it of those that were given.
+enum class Plane : uint8_t { kClient, kAdmin, kPeer };
+
+Plane PlaneOf(const GivenSocket& socket) {
+  if (socket.name == "admin") return Plane::kAdmin;
+  return socket.name == "peer" ? Plane::kPeer : Plane::kClient;
 }
 
 // The client plane's sockets are the admin plane's too while that has none of its own and nobody
 // else's machine can reach them.
-ServedSocket ClientSocket(ListenSocket socket, bool own_admin) {
+ServedSocket Serve(ListenSocket socket, Plane plane, bool own_admin) {
   ServedSocket served;
-  served.listener.client = true;
-  served.listener.loopback = socket.loopback;
-  served.listener.admin = socket.loopback && !own_admin;
-  served.listener.peer = false;
-  served.listener.port = socket.port;
-  served.socket = std::move(socket);
-  return served;
-}
-
-ServedSocket AdminSocket(ListenSocket socket) {
-  ServedSocket served;
-  served.listener.client = false;
-  served.listener.peer = false;
+  served.listener.client = plane == Plane::kClient;
+  served.listener.admin =
+      plane == Plane::kAdmin || (plane == Plane::kClient && socket.loopback && !own_admin);
+  served.listener.peer = plane == Plane::kPeer;
   served.listener.loopback = socket.loopback;
   served.listener.port = socket.port;
   served.socket = std::move(socket);
@@ -86,8 +88,7 @@ Status AddListening(const std::string& where, bool admin, bool own_admin,
     return error;
   }
   for (ListenSocket& socket : *listening) {
-    sockets.push_back(admin ? AdminSocket(std::move(socket))
-                            : ClientSocket(std::move(socket), own_admin));
+    sockets.push_back(Serve(std::move(socket), admin ? Plane::kAdmin : Plane::kClient, own_admin));
   }
   return {};
 }
@@ -95,15 +96,21 @@ Status AddListening(const std::string& where, bool admin, bool own_admin,
 Result<std::vector<ServedSocket>> SocketsOf(const Options& options,
                                             std::vector<GivenSocket> given) {
   std::vector<ServedSocket> sockets;
-  const bool given_admin = std::any_of(given.begin(), given.end(),
-                                       [](const auto& socket) { return socket.name == "admin"; });
+  const auto is_given = [&given](Plane plane) {
+    return std::any_of(given.begin(), given.end(),
+                       [plane](const auto& socket) { return PlaneOf(socket) == plane; });
+  };
+  const bool given_admin = is_given(Plane::kAdmin);
+  const bool given_client = is_given(Plane::kClient);
   const bool own_admin = given_admin || !options.admin.empty();
   for (const GivenSocket& socket : given) {
-    TRY_ASSIGN(ListenSocket adopted, httpd::AdoptListening(core::UniqueFd(socket.fd)));
-    sockets.push_back(socket.name == "admin" ? AdminSocket(std::move(adopted))
-                                             : ClientSocket(std::move(adopted), own_admin));
+    auto adopted = httpd::AdoptListening(core::UniqueFd(socket.fd));
+    if (!adopted) {
+      return std::move(adopted).error().WithContext("socket '" + core::EscapeForeign(socket.name) +
+                                                    "'");
+    }
+    sockets.push_back(Serve(std::move(*adopted), PlaneOf(socket), own_admin));
   }
-  const bool given_client = given.size() > (given_admin ? 1U : 0U);
   if (!given_client && options.listen != "none") {
     const std::string where = options.listen.empty() ? kDefaultListen : options.listen;
     Status listening = AddListening(where, false, own_admin, sockets);
@@ -141,6 +148,27 @@ httpd::ServiceOptions ServiceOptionsOf(const Options& options, const NodeCore& c
   return service;
 }
 
+// Names block whoever asks for them, so that tunnels have threads of their own for it.
+struct Tunnels {
+  static constexpr size_t kLookups = 4;
+
+  Tunnels(httpd::TunnelOptions options, NodeCore& core)
+      : resolvers(core::MakeThreadScheduler("tunnel-names", kLookups, core::RealClock())),
+        handler(std::move(options), *resolvers, core.engine().scheduler()) {}
+
+  std::unique_ptr<core::Scheduler> resolvers;
+  httpd::TunnelHandler handler;
+};
+
+// nullptr: the options allow none.
+Result<std::unique_ptr<Tunnels>> MakeTunnels(const Options& options, NodeCore& core) {
+  if (options.connect_ports.empty()) return std::unique_ptr<Tunnels>();
+  httpd::TunnelOptions tunnels;
+  tunnels.ports = options.connect_ports;
+  TRY_ASSIGN(tunnels.policy, OriginPolicyOf(options));
+  return std::make_unique<Tunnels>(std::move(tunnels), core);
+}
+
 }  // namespace
 
 std::vector<GivenSocket> TakeGivenSockets() {
@@ -157,8 +185,10 @@ std::vector<GivenSocket> TakeGivenSockets() {
 
 // Who answers, in the order of being made.
 struct HttpDoor::Parts {
-  Parts(const Options& options, NodeCore& core, std::unique_ptr<RegistryMirror> mirror)
+  Parts(const Options& options, NodeCore& core, std::unique_ptr<RegistryMirror> mirror,
+        std::unique_ptr<Tunnels> connect)
       : registry(std::move(mirror)),
+        tunnels(std::move(connect)),
         urls(core.engine(), UrlOptionsOf(options), relayed),
         service_options(ServiceOptionsOf(options, core)) {}
 
@@ -185,10 +215,12 @@ struct HttpDoor::Parts {
     handlers.urls = &urls;
     if (registry != nullptr) handlers.registry = &registry->handler;
     handlers.admin = &admin->handler();
+    if (tunnels != nullptr) handlers.connect = &tunnels->handler;
     return handlers;
   }
 
   std::unique_ptr<RegistryMirror> registry;
+  std::unique_ptr<Tunnels> tunnels;
   httpd::RelayCounts relayed;
   httpd::UrlHandler urls;
   httpd::ServiceOptions service_options;
@@ -203,6 +235,7 @@ Result<std::unique_ptr<HttpDoor>> HttpDoor::Open(const Options& options, NodeCor
                                                  std::vector<GivenSocket> given,
                                                  std::function<NodeFacts()> facts) {
   TRY_ASSIGN(auto mirror, RegistryMirror::Make(options, core));
+  TRY_ASSIGN(auto tunnels, MakeTunnels(options, core));
   TRY_ASSIGN(auto sockets, SocketsOf(options, std::move(given)));
   if (sockets.empty()) return std::unique_ptr<HttpDoor>();
   std::unique_ptr<HttpDoor> door(new HttpDoor());
@@ -210,7 +243,7 @@ Result<std::unique_ptr<HttpDoor>> HttpDoor::Open(const Options& options, NodeCor
     door->addresses_.push_back(Describe(served));
     LOG_INFO("HTTP on {}", door->addresses_.back());
   }
-  door->parts_ = std::make_unique<Parts>(options, core, std::move(mirror));
+  door->parts_ = std::make_unique<Parts>(options, core, std::move(mirror), std::move(tunnels));
   TRY(door->parts_->AddPlane(options, core, std::move(facts)));
   httpd::ServerOptions server;
   server.threads = ThreadsOf(options);
@@ -237,7 +270,10 @@ void HttpDoor::Drain() {
 void HttpDoor::Stop() {
   // The plane holds requests, and looks at the server.
   if (parts_ != nullptr && parts_->admin != nullptr) parts_->admin->Stop();
-  if (server_ != nullptr) server_->Stop();
+  if (server_ == nullptr) return;
+  server_->Drain();
+  if (parts_->tunnels != nullptr) parts_->tunnels->handler.Stop();
+  server_->Stop();
 }
 
 Status HttpDoor::Reload(const Options& options) {

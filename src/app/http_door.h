@@ -25,9 +25,9 @@ std::vector<GivenSocket> TakeGivenSockets();
 
 class HttpDoor {
  public:
-  // Listens, by sockets that were given where there are any, else as the options say; nullptr where
-  // they say nowhere. `facts` is asked for on a thread of the admin plane, until Stop. kIo with the
-  // address: a port is taken.
+  // Listens: each plane by the sockets that were given for it, else as the options say; nullptr
+  // where they say nowhere. `facts` is asked for on a thread of the admin plane, until Stop. kIo
+  // with the address: a port is taken.
   static core::Result<std::unique_ptr<HttpDoor>> Open(const Options& options, NodeCore& core,
                                                       std::vector<GivenSocket> given,
                                                       std::function<NodeFacts()> facts);

@@ -19,7 +19,7 @@ Refusal Refuse(int status, std::string text) {
 }
 
 std::optional<Refusal> CheckMethod(const Request& request, Door door) {
-  if (door == Door::kServer || door == Door::kConnect) return std::nullopt;
+  if (door == Door::kServer || request.method == "CONNECT") return std::nullopt;
   if (request.method != "GET" && request.method != "HEAD") {
     if (door == Door::kRegistry) return std::nullopt;  // it says so in its own form
     Refusal refusal = Refuse(405, core::EscapeForeign(request.method, 32) +

@@ -25,6 +25,8 @@ constexpr uint64_t kPieceBytes = 256 * 1024;
 constexpr uint64_t kFileBytes = 1024 * 1024;     // of one sendfile
 constexpr uint64_t kTurnBytes = 2 * kFileBytes;  // then it is the other connections' turn
 constexpr core::Duration kLinger = std::chrono::seconds(2);
+// Who has just connected is about to ask, and would take a close for a failure.
+constexpr core::Duration kFresh = std::chrono::milliseconds(500);
 
 }  // namespace
 
@@ -84,6 +86,16 @@ class ConnectionLink final : public ExchangeLink {
       }
     });
   }
+  // By a task: what the client has sent behind its request is known only then.
+  void HandOver(ResponseHead head, std::unique_ptr<Takeover> takeover, AccessNote note) override {
+    loop_->Post([weak = connection_, exchange = exchange_, head = std::move(head),
+                 takeover = std::move(takeover), note = std::move(note)]() mutable {
+      if (const auto connection = weak.lock()) {
+        connection->OnHandOver(exchange, std::move(head), std::move(takeover), std::move(note));
+      }
+    });
+  }
+  std::shared_ptr<EventLoop> loop() const override { return loop_; }
   bool gone() const override { return gone_->load(std::memory_order_relaxed); }
 
  private:
@@ -181,8 +193,10 @@ void Connection::Expect(const Request& request, bool keep_alive) {
 }
 
 void Connection::Dispatch(Request request) {
-  // A body is never read: the connection ends with the answer.
-  Expect(request, request.keep_alive && !request.has_body() && !request.expects_continue);
+  // A body is never read: the connection ends with the answer. So it does where a CONNECT is
+  // refused: what comes behind one is meant for somebody else, and must not be taken for requests.
+  Expect(request, request.keep_alive && !request.has_body() && !request.expects_continue &&
+                      request.method != "CONNECT");
   if (options_.refuse) {
     ResponseHead busy;
     busy.status = 503;
@@ -199,10 +213,8 @@ void Connection::Dispatch(Request request) {
 void Connection::OnAnswer(uint64_t exchange, ResponseHead head, std::unique_ptr<Body> body,
                           AccessNote note) {
   if (exchange != exchange_ || state_ != State::kHandling) return;
+  Begin(std::move(head), std::move(note));
   Outgoing& out = *out_;
-  out.head = std::move(head);
-  out.note = std::move(note);
-  out.progress = loop_->now();
   if (draining_) out.keep_alive = false;
   const bool has_body = out.method != "HEAD" && out.head.framing != Framing::kNone &&
                         !(out.head.framing == Framing::kLength && out.head.content_length == 0);
@@ -221,10 +233,46 @@ void Connection::OnAnswer(uint64_t exchange, ResponseHead head, std::unique_ptr<
   Drive();
 }
 
+void Connection::Begin(ResponseHead head, AccessNote note) {
+  out_->head = std::move(head);
+  out_->note = std::move(note);
+  out_->progress = loop_->now();
+}
+
+void Connection::OnHandOver(uint64_t exchange, ResponseHead head,
+                            std::unique_ptr<Takeover> takeover, AccessNote note) {
+  if (exchange != exchange_ || state_ != State::kHandling) return;
+  Begin(std::move(head), std::move(note));
+  takeover_ = std::move(takeover);
+  out_->ended = true;
+  out_->keep_alive = true;  // it goes on, though not as HTTP
+  state_ = State::kSending;
+  SendHead();
+  Drive();
+}
+
+void Connection::StartTakeover() {
+  state_ = State::kTaken;
+  may_read_ = false;
+  Watch(false);
+  TakenSocket client;
+  client.fd = socket_.get();
+  client.more = std::exchange(early_, {});
+  client.end = [this](bool complete) {
+    if (state_ == State::kClosed) return;
+    out_->sent = takeover_->to_client();
+    Report(complete);
+    out_.reset();
+    Close();
+  };
+  takeover_->Start(std::move(client));
+}
+
 void Connection::SendHead() {
   const Outgoing& out = *out_;
-  out_->text =
-      RenderHead(out.head, {out.keep_alive, out.minor_version, loop_->unix_now()}) + out.text;
+  out_->text = RenderHead(out.head, {out.keep_alive, takeover_ == nullptr ? out.minor_version : 1,
+                                     loop_->unix_now()}) +
+               out.text;
   out_->text_at = 0;
 }
 
@@ -391,6 +439,7 @@ void Connection::Progress() {
 }
 
 void Connection::EndAnswer() {
+  if (takeover_ != nullptr) return StartTakeover();
   Report(true);
   const bool keep = out_->keep_alive && !draining_;
   out_.reset();
@@ -435,6 +484,7 @@ void Connection::Drain() {
   draining_ = true;
   if (out_ != nullptr) out_->keep_alive = false;
   if (state_ != State::kReading || parser_.started()) return;
+  if (exchange_ == 0 && loop_->now() - since_ < kFresh) return;  // Tick closes it
   // A request that has come already is answered.
   char first = 0;
   if (recv(socket_.get(), &first, 1, MSG_PEEK | MSG_DONTWAIT) <= 0) Close();
@@ -442,6 +492,7 @@ void Connection::Drain() {
 
 void Connection::Close() {
   if (state_ == State::kClosed) return;
+  if (state_ == State::kTaken && out_ != nullptr) out_->sent = takeover_->to_client();
   if (out_ != nullptr && state_ != State::kHandling) Report(false);
   state_ = State::kClosed;
   gone_->store(true, std::memory_order_relaxed);
@@ -459,7 +510,7 @@ void Connection::Tick() {
       if (parser_.started() && now - since_ > limits.head_time) {
         return Refuse({408, "the request did not arrive in time"});
       }
-      if (!parser_.started() && now - since_ > limits.idle_time) Close();
+      if (!parser_.started() && now - since_ > (draining_ ? kFresh : limits.idle_time)) Close();
       return;
     case State::kLingering:
       if (now - since_ > kLinger) Close();
@@ -472,6 +523,8 @@ void Connection::Tick() {
       if (now - out_->begun > limits.total_time) return Close();
       if (waiting_to_write_) CheckSending(now);
       return;
+    case State::kTaken:
+      return takeover_->Tick();
     case State::kClosed:
       return;
   }

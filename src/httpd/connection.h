@@ -57,6 +57,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
     kHandling,   // somebody works on the answer
     kFirst,      // the answer's first piece is awaited
     kSending,    // head and body
+    kTaken,      // what it has been handed over to reads and writes its socket
     kLingering,  // all is sent; what the client still sends is thrown away, so that it gets it
     kClosed,
   };
@@ -71,6 +72,10 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   void Expect(const Request& request, bool keep_alive);
   void Dispatch(Request request);
   void OnAnswer(uint64_t exchange, ResponseHead head, std::unique_ptr<Body> body, AccessNote note);
+  void OnHandOver(uint64_t exchange, ResponseHead head, std::unique_ptr<Takeover> takeover,
+                  AccessNote note);
+  void Begin(ResponseHead head, AccessNote note);
+  void StartTakeover();
   void SendHead();
   BodyWaker MakeWaker();
   void OnWake(uint64_t exchange);
@@ -103,6 +108,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   uint64_t exchange_ = 0;  // number of the one under way
   core::TimePoint since_;  // the beginning of the state; of kReading, of the request
   std::unique_ptr<Outgoing> out_;
+  std::unique_ptr<Takeover> takeover_;
   const std::shared_ptr<std::atomic<bool>> gone_ = std::make_shared<std::atomic<bool>>(false);
 };
 

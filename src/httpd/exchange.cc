@@ -51,6 +51,12 @@ void Exchange::Respond(ResponseHead head, std::unique_ptr<Body> body) {
   link_->Answer(std::move(head), std::move(body), std::move(note_));
 }
 
+void Exchange::HandOver(ResponseHead head, std::unique_ptr<Takeover> takeover) {
+  if (std::exchange(answered_, true)) return;
+  head.framing = Framing::kNone;
+  link_->HandOver(std::move(head), std::move(takeover), std::move(note_));
+}
+
 void Exchange::RespondText(int status, std::string text) {
   ResponseHead head;
   head.status = status;

@@ -10,11 +10,14 @@
 
 #include "core/base/result.h"
 #include "core/base/time.h"
+#include "core/base/unique_function.h"
 #include "httpd/body.h"
 #include "httpd/request.h"
 #include "httpd/response.h"
 
 namespace dartfs::httpd {
+
+class EventLoop;
 
 // Which of a node's listeners a request has come to.
 struct Listener {
@@ -52,11 +55,33 @@ struct AccessRecord {
   AccessNote note;
 };
 
+// The socket of a client that is spoken HTTP with no more.
+struct TakenSocket {
+  int fd = -1;       // non-blocking, watched by nobody; its connection closes it
+  std::string more;  // what the client has sent behind its request
+  // Closes the connection, which destroys the Takeover by a later task; once. `complete`: both
+  // sides had said all they had to say.
+  core::UniqueFunction<void(bool complete)> end;
+};
+
+// What a connection has become after a CONNECT. Its connection owns it and counts as open as long
+// as it lives; that one's event thread alone.
+class Takeover {
+ public:
+  virtual ~Takeover() = default;
+  // Once, when the answer's head has gone out. May call `end`.
+  virtual void Start(TakenSocket client) = 0;
+  virtual void Tick() = 0;                 // every EventLoop::kTick, once started
+  virtual uint64_t to_client() const = 0;  // bytes that the client has been sent, for its record
+};
+
 // Of one connection, used by Exchange. Any thread.
 class ExchangeLink {
  public:
   virtual ~ExchangeLink() = default;
   virtual void Answer(ResponseHead head, std::unique_ptr<Body> body, AccessNote note) = 0;
+  virtual void HandOver(ResponseHead head, std::unique_ptr<Takeover> takeover, AccessNote note) = 0;
+  virtual std::shared_ptr<EventLoop> loop() const = 0;
   virtual bool gone() const = 0;
 };
 
@@ -85,6 +110,12 @@ class Exchange {
   void RespondText(int status, std::string text);
   void RespondText(ResponseHead head, std::string text);
   void RespondError(const core::Error& error);
+  // The answer to a CONNECT: the head as it is, without a length, and from then on the connection
+  // is `takeover`'s, until the server cuts it off. Where the client has gone, `takeover` is
+  // destroyed unstarted. No time limit of the server's holds for it.
+  void HandOver(ResponseHead head, std::unique_ptr<Takeover> takeover);
+  // The connection's event thread.
+  std::shared_ptr<EventLoop> loop() const { return link_->loop(); }
 
  private:
   const Request request_;

@@ -83,7 +83,10 @@ std::string RenderHead(const ResponseHead& head, const ResponseLine& line) {
   text.reserve(head.lines().size() + kOwnBytes);
   text.append("HTTP/1.1 ");
   AppendNumber(text, static_cast<uint64_t>(head.status));
-  text.append(" ").append(ReasonOf(head.status)).append("\r\nDate: ").append(DateOf(line.now));
+  text.append(" ")
+      .append(head.reason.empty() ? ReasonOf(head.status) : head.reason)
+      .append("\r\nDate: ")
+      .append(DateOf(line.now));
   text.append(kLineEnd).append(head.lines());
   if (head.framing == Framing::kLength) {
     text.append("Content-Length: ");

@@ -20,6 +20,7 @@ enum class Framing : uint8_t {
 class ResponseHead {
  public:
   int status = 200;
+  std::string_view reason;  // outlives the head; empty: the one that RFC 9110 gives the status
   Framing framing = Framing::kLength;
   uint64_t content_length = 0;  // bytes, with kLength
 

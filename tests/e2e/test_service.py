@@ -262,11 +262,12 @@ class Installed(Case):
 
     def test_units_are_right(self):
         units = self.dir("units")
-        shutil.copy(os.path.join(self.prefix, "lib/systemd/system/dartfs.service"), units)
+        for name in ("dartfs.service", "dartfs.socket"):
+            shutil.copy(os.path.join(self.prefix, "lib/systemd/system", name), units)
         for name in ("srv-images.mount", "srv-images.automount"):
             shutil.copy(os.path.join(TOP, "contrib/systemd", name), units)
         names = [os.path.join(units, name) for name in sorted(os.listdir(units))]
-        self.assertEqual(len(names), 3)
+        self.assertEqual(len(names), 4)
         done = run("systemd-analyze", "verify", "--man=no", *names, check=False,
                    env={**os.environ, "SYSTEMD_UNIT_PATH": units + ":"})
         said = [line for line in done.stderr.decode().splitlines() if units in line or

@@ -58,6 +58,10 @@ class CapturedExchange {
       body = std::move(its_body);
       note = std::move(its_note);
     }
+    void HandOver(ResponseHead answer, std::unique_ptr<Takeover>, AccessNote its_note) override {
+      Answer(std::move(answer), nullptr, std::move(its_note));
+    }
+    std::shared_ptr<EventLoop> loop() const override { return nullptr; }
     bool gone() const override { return false; }
 
     std::optional<ResponseHead> head;

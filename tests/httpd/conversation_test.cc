@@ -255,6 +255,20 @@ TEST_F(ConversationTest, ADrainLetsAnswersEndAndNoNewOnesBegin) {
   EXPECT_EQ(server_->stats().connections, 0u);
 }
 
+TEST_F(ConversationTest, WhoHasJustConnectedIsAnsweredInADrain) {
+  ASSERT_EQ(Get("/a").status, 200);
+  RawClient client(port()), silent(port());
+  while (server_->stats().connections < 2) std::this_thread::sleep_for(milliseconds(1));
+  std::thread stop([&] { server_->Drain(); });
+  std::this_thread::sleep_for(milliseconds(100));
+  client.Send(GetText(Range("bytes=0-9")));
+  EXPECT_EQ(client.ReadResponse().body, bytes_.substr(0, 10));
+  EXPECT_EQ(silent.ReadToEnd(), "");
+  EXPECT_EQ(silent.state(), RawClient::State::kClosed);
+  stop.join();
+  EXPECT_EQ(server_->stats().connections, 0u);
+}
+
 TEST_F(ConversationTest, ADrainEndsThoughAClientTakesNothing) {
   server_options_.limits.drain_time = milliseconds(500);
   origin().AddFile("/large", Pattern(400 * kBlock, 3));
