@@ -31,6 +31,10 @@ class AnswerLink final : public httpd::ExchangeLink {
     }
     answer.set_value(std::move(text));
   }
+  void HandOver(httpd::ResponseHead, std::unique_ptr<httpd::Takeover>, httpd::AccessNote) override {
+    ADD_FAILURE() << "a tunnel";
+  }
+  std::shared_ptr<httpd::EventLoop> loop() const override { return nullptr; }
   bool gone() const override { return false; }
   std::promise<std::string> answer;
 };

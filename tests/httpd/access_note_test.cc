@@ -18,6 +18,10 @@ class NoteLink final : public ExchangeLink {
   void Answer(ResponseHead, std::unique_ptr<Body>, AccessNote said) override {
     note = std::move(said);
   }
+  void HandOver(ResponseHead, std::unique_ptr<Takeover>, AccessNote) override {
+    ADD_FAILURE() << "a tunnel";
+  }
+  std::shared_ptr<EventLoop> loop() const override { return nullptr; }
   bool gone() const override { return false; }
   std::optional<AccessNote> note;
 };

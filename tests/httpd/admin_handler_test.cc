@@ -47,6 +47,10 @@ class RecordingLink final : public ExchangeLink {
       answer->body.append(reinterpret_cast<const char*>(piece->bytes.data()), piece->bytes.size());
     }
   }
+  void HandOver(ResponseHead, std::unique_ptr<Takeover>, AccessNote) override {
+    ADD_FAILURE() << "a tunnel";
+  }
+  std::shared_ptr<EventLoop> loop() const override { return nullptr; }
   bool gone() const override { return hung_up; }
 
   std::optional<httpd::Answer> answer;
