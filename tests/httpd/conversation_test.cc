@@ -227,10 +227,12 @@ TEST_F(ConversationTest, BeyondTheLimitClientsAreToldToComeBack) {
   EXPECT_EQ(refused.status, 503);
   EXPECT_FALSE(refused.Header("Retry-After").empty());
   held.pop_back();
-  for (int i = 0; i < 50 && Get("/a").status != 200; ++i) {
+  int status = 0;  // of the first that is let in: its connection counts a moment longer
+  for (int i = 0; i < 50 && status != 200; ++i) {
     std::this_thread::sleep_for(milliseconds(20));
+    status = Get("/a").status;
   }
-  EXPECT_EQ(Get("/a").status, 200);
+  EXPECT_EQ(status, 200);
 }
 
 TEST_F(ConversationTest, ADrainLetsAnswersEndAndNoNewOnesBegin) {
