@@ -128,6 +128,7 @@ Result<std::vector<ServedSocket>> SocketsOf(const Options& options,
 
 httpd::UrlHandlerOptions UrlOptionsOf(const Options& options) {
   httpd::UrlHandlerOptions urls;
+  urls.prefix = options.prefix;
   urls.origin = options.origin;
   urls.proxy_https = httpd::HostPatterns(options.proxy_https);
   urls.pass_redirects = httpd::HostPatterns(options.pass_redirects);

@@ -92,6 +92,20 @@ bool HasThreeWords(std::string_view head) {
   return std::count(line.begin(), line.end(), ' ') == 2;
 }
 
+// Whether a head that begins so may still become one: a method (a token, RFC 9110 section 5.6.2),
+// then a space. What is another protocol is told at its first bytes.
+bool MayBeRequest(std::string_view head) {
+  constexpr size_t kLongestMethod = 32;
+  static constexpr std::string_view kMarks = "!#$%&'*+-.^_`|~";
+  const size_t space = head.find(' ');
+  const std::string_view method = head.substr(0, std::min(space, kLongestMethod + 1));
+  if (method.size() > kLongestMethod) return false;
+  return std::all_of(method.begin(), method.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           kMarks.find(c) != std::string_view::npos;
+  });
+}
+
 bool IsVisible(std::string_view target) {
   return std::all_of(target.begin(), target.end(), [](char c) { return c >= 0x21 && c <= 0x7E; });
 }
@@ -164,6 +178,8 @@ size_t RequestParser::Feed(std::string_view bytes) {
   const size_t line = head_.find('\n');
   if (std::min(line, head_.size()) > limits_.line_bytes) {
     Fail(414, fmt::format("a request line of more than {} bytes", limits_.line_bytes));
+  } else if (!MayBeRequest(head_)) {
+    Fail(400, "not an HTTP request");
   } else if (end == std::string::npos && head_.size() >= limits_.head_bytes) {
     Fail(431, fmt::format("a head of more than {} bytes", limits_.head_bytes));
   }

@@ -34,6 +34,17 @@ std::string AuthorizationFor(const Request& request, const Url& url) {
   return core::AuthorizationOf(url);
 }
 
+// A redirect to a place on the same host stays behind the prefix: the client resolves it against
+// ours.
+void KeepBehindPrefix(ResponseHead& head, const Url& base, const std::string& prefix) {
+  const auto location = head.Find("Location");
+  if (!location || location->find("://") < location->find_first_of("/?#")) return;
+  const auto target = core::ResolveReference(base, *location);
+  if (!target) return;
+  head.Remove("Location");
+  head.AddForeign("Location", "/" + prefix + "/" + target->ToString());
+}
+
 }  // namespace
 
 bool HostPatterns::Match(const Url& url) const {
@@ -139,7 +150,10 @@ void UrlHandler::Relay(Asked asked, bool follow_redirects) const {
   asked.exchange->note().from = BytesFrom::kPass;
   RelayOptions options;
   options.cookies = asked.door == Door::kProxy;
-  options.finish = [standing](ResponseHead& head) {
+  const bool behind_prefix = asked.door == Door::kPrefix;
+  options.finish = [standing, behind_prefix, requester = asked.requester,
+                    prefix = options_.prefix](ResponseHead& head) {
+    if (behind_prefix) KeepBehindPrefix(head, requester->url, prefix);
     AddClientPlane(head, BytesFrom::kPass, standing);
   };
   options.on_bytes = [this](uint64_t bytes) {

@@ -26,6 +26,7 @@ class HostPatterns {
 };
 
 struct UrlHandlerOptions {
+  std::string prefix = "dart";  // of Door::kPrefix, for redirects that are passed on
   std::string origin;        // of Door::kFixedOrigin: an absolute URL; its path stands before all
   HostPatterns proxy_https;  // plain-text proxy requests of them are asked for by https
   HostPatterns pass_redirects;  // their redirects are the client's to follow

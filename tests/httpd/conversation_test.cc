@@ -146,6 +146,18 @@ TEST_F(ConversationTest, WhatIsNoRequestIsRefusedAndTheConnectionEnds) {
   EXPECT_TRUE(origin().Log().empty());
 }
 
+TEST_F(ConversationTest, WhatIsNoHttpIsToldAtItsFirstBytes) {
+  for (const std::string& bytes :
+       {std::string("\x16"), std::string("\x16\x03\x01\x02"), std::string("\0\1\2", 3),
+        std::string("SSH-2.0-x\r\n"), std::string("GET\r\n"), std::string(40, 'A')}) {
+    RawClient client(port());
+    const auto begun = std::chrono::steady_clock::now();
+    client.Send(bytes);
+    EXPECT_EQ(client.ReadResponse().status, 400);
+    EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(5));
+  }
+}
+
 TEST_F(ConversationTest, OtherMethodsAreNotAllowed) {
   for (const char* method : {"POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "get"}) {
     const RawResponse answer = Ask(method, "/a");

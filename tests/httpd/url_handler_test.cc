@@ -177,6 +177,31 @@ TEST_F(UrlHandlerTest, RedirectsAreFollowedOrPassedOnAsTheHostSays) {
   EXPECT_TRUE(Get("/a").body == bytes_) << "what does not redirect is cached as ever";
 }
 
+TEST_F(UrlHandlerTest, ARelativeRedirectStaysBehindThePrefix) {
+  url_options_.pass_redirects = HostPatterns({"127.0.0.1"});
+  AddFault("/m/hub", Fault::kRedirect, "/m/a?x=%2F");
+  const std::string there = "/dart/" + origin().Url("/m/a?x=%2F");
+  EXPECT_EQ(Ask("HEAD", "/m/hub").Header("Location"), there);
+  EXPECT_EQ(ViaProxy("/m/hub").Header("Location"), "/m/a?x=%2F");
+  AddFault("/far", Fault::kRedirect, "https://elsewhere.example/x");
+  EXPECT_EQ(Get("/far").Header("Location"), "https://elsewhere.example/x");
+}
+
+TEST_F(UrlHandlerTest, TheOriginsTooManyRequestsReachesTheClientAtOnce) {
+  FaultRule rule;
+  rule.path = "/a";
+  rule.fault = Fault::kStatus;
+  rule.status = 429;
+  rule.retry_after = 30;
+  origin().AddFault(rule);
+  const auto begun = std::chrono::steady_clock::now();
+  const RawResponse first = Get("/a");
+  EXPECT_EQ(first.status, 429);
+  EXPECT_EQ(first.Header("Retry-After"), "30");
+  EXPECT_EQ(Get("/other").status, 429) << "the same origin";
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(10));
+}
+
 TEST_F(UrlHandlerTest, ACredentialGoesToItsOriginAndSharesNothingWithOthers) {
   AddFault("/a", Fault::kAuth);
   const std::string right = "Authorization: Basic dXNlcjpwYXNzd29yZA==\r\n";

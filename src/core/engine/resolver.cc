@@ -139,6 +139,13 @@ void Resolver::State::Begin(const EntryPtr& entry) {
                                                     ": the origin could not be reached just now"));
     return;
   }
+  if (http.Throttled(entry->identity.authority)) {
+    if (ServeStale(entry)) return;
+    const Error throttled = MakeError(Code::kTooManyRequests,
+                                      "GET " + entry->identity.redacted_url +
+                                          ": the origin has asked to be left alone for a while");
+    if (!TellThrottled(entry, throttled)) return;
+  }
   SendProbe(entry);
 }
 

@@ -185,7 +185,9 @@ void Resolver::State::OnProbeError(const EntryPtr& entry, Error error) {
   if (forget) {
     env.store.DeleteName(NameTable::kUrls, EntryName(entry->identity));
   }
-  if (unreachable && (ServeStale(entry) || RetryProbe(entry, error))) return;
+  if (unreachable && ServeStale(entry)) return;
+  if (error.code == Code::kTooManyRequests && !TellThrottled(entry, error)) return;
+  if (unreachable && RetryProbe(entry, error)) return;
   if (IsOfCredential(error.code)) {
     RefuseCredential(entry, std::move(error));
     return;
@@ -256,6 +258,21 @@ bool Resolver::State::RetryProbe(const EntryPtr& entry, const Error& error) {
       std::chrono::duration_cast<Duration>(full * (0.5 + env.random.NextDouble() / 2)),
       [self = shared_from_this(), entry] { self->SendProbe(entry); });
   return true;
+}
+
+// Who passes the origin's answers on passes this one on too, and does not wait until the origin may
+// be asked again. Whether others do.
+bool Resolver::State::TellThrottled(const EntryPtr& entry, const Error& error) {
+  std::vector<Waiter> told;
+  bool others = false;
+  {
+    MutexLock lock(mu);
+    told = TakeWaiters(*entry, [](const Waiter& waiter) { return waiter.verbatim; });
+    others = !entry->waiters.empty();
+    if (!others) entry->probing = false;
+  }
+  Answer(std::move(told), error);
+  return others;
 }
 
 // 401, 403 and what the policy refuses are answers to one credential; who holds another gets a

@@ -64,6 +64,7 @@ struct Resolver::State : std::enable_shared_from_this<Resolver::State> {
   bool ServeStale(const EntryPtr& entry);
   void OnSlow(const EntryPtr& entry);
   void AwaitSlow(const EntryPtr& entry) REQUIRES(mu);
+  bool TellThrottled(const EntryPtr& entry, const Error& error);
   bool RetryProbe(const EntryPtr& entry, const Error& error);
   void RefuseCredential(const EntryPtr& entry, Error error);
   void OnRedirected(const EntryPtr& entry, Error error);
