@@ -146,7 +146,7 @@ class TokenServer:
                   "exp": now + 300, "nbf": now - 10, "iat": now, "jti": os.urandom(8).hex(),
                   "access": access}
         head = {"typ": "JWT", "alg": "RS256", "x5c": self.chain}
-        text = f"{_url_base64(json.dumps(head).encode())}.{_url_base64(json.dumps(claims).encode())}"
+        text = ".".join(_url_base64(json.dumps(part).encode()) for part in (head, claims))
         signed = subprocess.run(["openssl", "dgst", "-sha256", "-sign", self.key],
                                 input=text.encode(), stdout=subprocess.PIPE, check=True,
                                 timeout=60 * SLOW)
