@@ -1,4 +1,5 @@
-"""Debian's docker-registry on loopback, a token server for it, and an image to keep there."""
+"""Debian's docker-registry on loopback, a token server for it, an image to keep there, and those
+who fetch it: skopeo, containerd."""
 
 import base64
 import collections
@@ -18,7 +19,7 @@ import time
 import urllib.parse
 from typing import NamedTuple
 
-from harness import SLOW, run
+from harness import SLOW, run, wait_until
 from servers import Server
 
 USER, PASSWORD = "reader", "open sesame"
@@ -251,3 +252,45 @@ def push(image, registry, login=None):
 def pull(authority, directory, login=None, check=True):
     return skopeo("copy", "--src-tls-verify=false", *(["--src-creds", login] if login else []),
                   f"docker://{authority}/{REPOSITORY}:{TAG}", f"dir:{directory}", check=check)
+
+
+CONTAINERD_CONFIG = """
+version = 2
+root = "{directory}/root"
+state = "{directory}/state"
+disabled_plugins = ["io.containerd.grpc.v1.cri"]
+[grpc]
+address = "{directory}/socket"
+[ttrpc]
+address = "{directory}/ttrpc"
+"""
+
+
+class Containerd:
+    """A containerd of our own, to whose content store images are fetched through `mirror`."""
+
+    def __init__(self, case, name, registry, mirror):
+        self.directory = case.dir(name)
+        self.registry = registry
+        hosts = case.dir(os.path.join(name, "hosts", registry.authority))
+        with open(os.path.join(hosts, "hosts.toml"), "w") as file:
+            # "server" answers nothing: what the mirror does not have is not had.
+            file.write(f'server = "http://127.0.0.1:1"\n[host."http://{mirror.authority}"]\n'
+                       '  capabilities = ["pull", "resolve"]\n')
+        config = os.path.join(self.directory, "config.toml")
+        with open(config, "w") as file:
+            file.write(CONTAINERD_CONFIG.format(directory=self.directory))
+        with open(os.path.join(self.directory, "log"), "wb") as log:
+            case.spawn("containerd", "-c", config, stdout=log, stderr=log)
+        wait_until(lambda: self.ctr("version", check=False).returncode == 0, 30 * SLOW,
+                   "containerd answers")
+
+    def ctr(self, *arguments, check=True):
+        return run("ctr", "-a", os.path.join(self.directory, "socket"), *arguments, check=check)
+
+    def fetch(self):
+        self.ctr("content", "fetch", "--hosts-dir", os.path.join(self.directory, "hosts"),
+                 f"{self.registry.authority}/{REPOSITORY}:{TAG}")
+
+    def content(self, digest):
+        return self.ctr("content", "get", digest).stdout

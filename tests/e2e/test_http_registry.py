@@ -6,8 +6,8 @@ import json
 import os
 
 from harness import MIB, Case, main, sized
-from registry import (PASSWORD, REPOSITORY, TAG, USER, Image, Registry, TokenServer, basic, pull,
-                      push)
+from registry import (PASSWORD, REPOSITORY, TAG, USER, Containerd, Image, Registry, TokenServer,
+                      basic, pull, push)
 
 LOGIN = f"{USER}:{PASSWORD}"
 MANIFEST = f"/v2/{REPOSITORY}/manifests/{TAG}"
@@ -141,6 +141,17 @@ class Anonymous(Mirror):
             self.assertIn(refused.status, (403, 404), query)
             self.assertIn("errors", json.loads(refused.body))
         self.assertEqual(other.logged(), [])
+
+    def test_two_containerds_with_a_hosts_toml(self):
+        """They name the registry by ns=."""
+        registry = self.upstream()
+        http = self.http_node(registry_allow=[registry.authority])
+        for name in ("first", "second"):
+            containerd = Containerd(self, name, registry, http)
+            containerd.fetch()
+            for digest in self.image.blobs:
+                self.assertTrue(containerd.content(digest) == self.image.bytes_of(digest), digest)
+        self.assert_each_byte_once(registry)
 
     def test_warm_without_the_registry(self):
         registry = self.upstream()
