@@ -14,7 +14,7 @@ packages_run=(fuse3 ca-certificates util-linux)
 packages_quickstart=(squashfs-tools e2fsprogs tar)
 packages_test=(
   systemd "nginx-light|nginx" curl squashfs-tools erofs-utils e2fsprogs qemu-utils fio mandoc
-  chromium
+  chromium wget aria2 qemu-block-extra docker-registry skopeo containerd apache2-utils openssl
 )
 packages_ci=(ccache clang-14 clang-format-14 clang-tidy-14)
 

@@ -220,6 +220,15 @@ class Case(unittest.TestCase):
             node.start()
         return node
 
+    def http_node(self, start=True, **options):
+        from http_node import HttpNode
+        node = HttpNode(self, **options)
+        self.nodes.append(node)
+        self.addCleanup(node.clean_up)
+        if start:
+            node.start()
+        return node
+
     def spawn(self, *command, **more):
         """A helper process that is gone after the test."""
         process = subprocess.Popen(command, preexec_fn=default_signals, **more)
