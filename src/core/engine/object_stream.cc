@@ -8,7 +8,8 @@
 namespace dartfs::core {
 namespace {
 
-// What is taken within the first blocks may be all that is wanted; only then does the window grow.
+// What is taken within the first blocks may lie in the sockets yet, and be all that is wanted: only
+// then does the window grow.
 constexpr uint64_t kSteadyBlocks = 2;
 
 uint64_t EndOf(const Object& object, const StreamOptions& options) {
@@ -67,9 +68,9 @@ uint64_t ObjectStream::AllowedBlocks() const {
   const FlightEnv& env = object_->flights().env();
   const uint64_t block_size = env.options.grid.block_size;
   const uint64_t taken = (reader_.position() - options_.offset) / block_size;
-  const uint64_t ahead =
-      taken < kSteadyBlocks ? options_.first_blocks : options_.first_blocks + taken;
-  return taken + std::min(ahead, 1 + env.options.max_readahead_bytes / block_size);
+  if (taken < kSteadyBlocks) return options_.first_blocks;
+  return taken +
+         std::min(options_.first_blocks + taken, 1 + env.options.max_readahead_bytes / block_size);
 }
 
 bool ObjectStream::HasRoom(uint64_t bytes) const {
