@@ -68,6 +68,11 @@ ObjectBody::~ObjectBody() = default;
 
 BodyStep ObjectBody::Next(uint64_t max, BodyWaker wake) {
   while (true) {
+    // Its bytes are not shown any more, wherever they lie.
+    if (what_.object->refused()) {
+      return core::MakeError(core::Code::kCorrupt, what_.object->facts().identity.redacted_url +
+                                                       ": the bytes are not those of the digest");
+    }
     if (disk_ != nullptr) {
       if (auto step = TakeDiskRead(wake)) return std::move(*step);
       continue;
@@ -164,7 +169,6 @@ std::optional<BodyStep> ObjectBody::TakeRenewal(BodyWaker& wake) {
   return std::nullopt;
 }
 
-// A refused object's bytes are not shown any more, wherever they lie.
 std::optional<BodyStep> ObjectBody::TakeFile(FileSlice slice, BodyWaker& wake) {
   const bool small = slice.length <= kCopyBytes;
   if (!small) {

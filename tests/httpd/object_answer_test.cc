@@ -6,6 +6,7 @@
 #include <string>
 
 #include "httpd/door_fixture.h"
+#include "httpd/object_body.h"
 
 namespace dartfs::httpd {
 namespace {
@@ -230,6 +231,27 @@ TEST_F(ObjectAnswerTest, WhatTheOriginSaysOfItIsSaidOfCachedAnswersToo) {
     EXPECT_EQ(answer.Headers("Last-Modified").size(), 1u);
     EXPECT_EQ(answer.Header("X-Secret"), "");
   }
+}
+
+TEST_F(ObjectAnswerTest, AnAnswerUnderWayEndsWhenTheBytesAreNotThoseOfTheDigest) {
+  const std::string path = "/v2/a/blobs/sha256:" + std::string(64, 'a');
+  origin().AddFile(path, bytes_);
+  const auto object = Open(path).value();
+  ObjectParts parts;
+  parts.object = object;
+  parts.requester =
+      std::make_shared<core::Requester>(core::Requester{object->facts().url, "", false});
+  parts.parts = {{0, object->size() - 1}};
+  ObjectBody body(*store_, std::move(parts));
+  Get(path);  // all of it comes, and is found out
+  for (int i = 0; i < 500 && !object->refused(); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  ASSERT_TRUE(object->refused());
+  const BodyStep step = body.Next(1 << 20, [] {});
+  const auto* error = std::get_if<core::Error>(&step);
+  ASSERT_NE(error, nullptr);
+  EXPECT_EQ(error->code, core::Code::kCorrupt);
 }
 
 TEST_F(ObjectAnswerTest, BadUrls) {
