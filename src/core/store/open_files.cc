@@ -80,11 +80,13 @@ bool OpenFiles::Keep(const std::shared_ptr<StoredObject>& object, std::shared_pt
   {
     MutexLock lock(mu_);
     clock_.push_back(object);
-    for (size_t round = clock_.size(); round > 0 && clock_.size() > limit_; --round) {
+    // A file in use since it was last looked at is spared in the first round only.
+    const size_t once = clock_.size();
+    for (size_t seen = 0; seen < 2 * once && clock_.size() > limit_; ++seen) {
       auto oldest = clock_.front().lock();
       clock_.pop_front();
       if (oldest == nullptr) continue;
-      if (oldest != object && !oldest->TestAndClearFileUsed()) {
+      if (oldest != object && (!oldest->TestAndClearFileUsed() || seen >= once)) {
         to_close.push_back(std::move(oldest));
         continue;
       }

@@ -314,6 +314,24 @@ TEST_F(StoreSpaceTest, OpenFilesHaveOneDescriptorEach) {
   EXPECT_TRUE(Eventually([&] { return CountDescriptors() <= before + 16; })) << CountDescriptors();
 }
 
+// Every file in use since it was last looked at: one of them goes all the same.
+TEST_F(StoreSpaceTest, OneFileMoreThanAllowedClosesOneThoughAllAreInUse) {
+  options_.open_files = 16;
+  Start();
+  const size_t before = CountDescriptors();
+  std::vector<Held> held;
+  for (int i = 0; i < 16; ++i) held.push_back(Object("o" + std::to_string(i), kBlock));
+  for (const auto& each : held) ASSERT_TRUE(Put(each, 0));
+  ASSERT_TRUE(store_->Flush());
+  for (int i = 0; i < 4; ++i) {
+    for (const auto& each : held) EXPECT_EQ(CountHits(each), 1U);
+    ASSERT_TRUE(Put(Object("more" + std::to_string(i), kBlock), 0));
+    ASSERT_TRUE(store_->Flush());
+    EXPECT_TRUE(Eventually([&] { return CountDescriptors() <= before + 16; }))
+        << CountDescriptors() - before;
+  }
+}
+
 TEST_F(StoreSpaceTest, OpenFilesLeaveMostDescriptorsToOthers) {
   const size_t before = CountDescriptors();
   constexpr size_t kLimit = 300;
