@@ -111,7 +111,8 @@ struct EngineStats {
 class Engine {
  public:
   virtual ~Engine() = default;
-  // Everything given outlives the engine.
+  // Everything given outlives the engine, which in turn is destroyed only when the store and the
+  // client have stopped: blocks that are still being stored tell it.
   static std::unique_ptr<Engine> Create(EngineOptions options, Store& store, HttpClient& http,
                                         Scheduler& scheduler, Random& random);
 

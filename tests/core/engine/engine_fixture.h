@@ -81,12 +81,16 @@ class EngineTest : public ::testing::Test {
     http_ = std::move(MakeHttpClient(http_options_)).value();
     engine_ = Engine::Create(options_, *store_, *http_, *scheduler_, RealRandom());
   }
-  void StopNode() {
+  // All of it stands still; an engine that has been made on it may be destroyed.
+  void StopParts() {
     if (engine_ != nullptr) engine_->Stop();
     if (http_ != nullptr) http_->Stop();
     if (store_ != nullptr) store_->Stop();
     if (io_ != nullptr) io_->Stop();
     if (scheduler_ != nullptr) scheduler_->Stop();
+  }
+  void StopNode() {
+    StopParts();
     engine_.reset();
     store_.reset();
     http_.reset();

@@ -199,7 +199,7 @@ TEST_F(ResolverDoorTest, ARedirectIsPassedOnWhole) {
 
 TEST_F(ResolverDoorTest, ARedirectIsNotRememberedBeyondAMoment) {
   options_.error_ttl = std::chrono::milliseconds(1);
-  asked_ = Engine::Create(options_, *store_, fake_, *scheduler_, RealRandom());
+  AskAnew();
   Opened opened = Ask(kUrl, Passing());
   Redirect(fake_.WaitTake(), "/b");
   EXPECT_EQ(CodeOf(opened), Code::kRedirected);
@@ -282,8 +282,7 @@ TEST_F(ResolverDoorTest, AnImmutableObjectBehindARedirectIsRedirectedAfterAResta
   Opened follower = Ask(kUrl, fixed);
   Serve(fake_.WaitTake(), {}, "http://bucket.example/b");
   ASSERT_TRUE(follower.get());
-  asked_->Stop();
-  asked_ = Engine::Create(options_, *store_, fake_, *scheduler_, RealRandom());
+  AskAnew();
   OpenOptions passing = Passing();
   passing.immutable = true;
   Opened passed = Ask(kUrl, passing);
@@ -376,8 +375,7 @@ TEST_F(ResolverDoorTest, WhatTheAnswerSaidOutlivesARestart) {
   Serve(fake_.WaitTake(), {{"X-Linked-Etag", "\"l\""}, {"Set-Cookie", "a=b"}});
   ASSERT_TRUE(opened.get());
   NotModified({}, {{"Expires", "0"}});
-  asked_->Stop();
-  asked_ = Engine::Create(options_, *store_, fake_, *scheduler_, RealRandom());
+  AskAnew();
   Opened again = Ask(kUrl);
   const auto call = fake_.WaitTake();
   if (call->Head(304, {{"Cache-Control", "max-age=9"}})) call->Done();

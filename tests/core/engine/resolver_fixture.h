@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "engine_fixture.h"
 #include "fake/fake_http_client.h"
@@ -15,13 +16,21 @@ class ResolverTest : public EngineTest {
  protected:
   void SetUp() override {
     EngineTest::SetUp();
-    asked_ = Engine::Create(options_, *store_, fake_, *scheduler_, RealRandom());
+    AskAnew();
   }
   void TearDown() override {
     asked_->Stop();
     fake_.Stop();
+    StopParts();
     asked_.reset();
+    before_.clear();
     EngineTest::TearDown();
+  }
+  // Another engine, with `options_` as they are now.
+  void AskAnew() {
+    if (asked_ != nullptr) asked_->Stop();
+    before_.push_back(
+        std::exchange(asked_, Engine::Create(options_, *store_, fake_, *scheduler_, RealRandom())));
   }
   using Opened = std::future<Result<std::shared_ptr<Object>>>;
   Opened Ask(const std::string& url, OpenOptions options = {}) {
@@ -37,6 +46,7 @@ class ResolverTest : public EngineTest {
 
   FakeHttpClient fake_{nullptr};
   std::unique_ptr<Engine> asked_;
+  std::vector<std::unique_ptr<Engine>> before_;  // blocks of theirs may still be being stored
 };
 
 }  // namespace dartfs::core
