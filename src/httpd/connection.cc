@@ -24,6 +24,7 @@ constexpr size_t kReadBytes = 64 * 1024;
 constexpr uint64_t kPieceBytes = 256 * 1024;
 constexpr uint64_t kFileBytes = 1024 * 1024;     // of one sendfile
 constexpr uint64_t kTurnBytes = 2 * kFileBytes;  // then it is the other connections' turn
+constexpr size_t kSpareBytes = 4096;             // of text that an idle connection keeps
 constexpr core::Duration kLinger = std::chrono::seconds(2);
 // Who has just connected is about to ask, and would take a close for a failure.
 constexpr core::Duration kFresh = std::chrono::milliseconds(500);
@@ -56,6 +57,15 @@ struct Connection::Outgoing {
   bool HasText() const { return text_at < text.size(); }
   bool HasPiece() const { return !memory.bytes.empty() || file.length > 0; }
   uint64_t PieceLeft() const { return memory.bytes.size() + file.length; }
+  // As new, with the memory of its texts.
+  void Renew() {
+    Outgoing fresh;
+    fresh.method.swap(method);
+    fresh.target.swap(target);
+    fresh.text.swap(text);
+    fresh.text.clear();
+    *this = std::move(fresh);
+  }
 };
 
 class ConnectionLink final : public ExchangeLink {
@@ -183,7 +193,7 @@ void Connection::Refuse(const BadRequest& bad) {
 void Connection::Expect(const Request& request, bool keep_alive) {
   ++exchange_;
   state_ = State::kHandling;
-  out_ = std::make_unique<Outgoing>();
+  out_ = spare_ != nullptr ? std::move(spare_) : std::make_unique<Outgoing>();
   out_->method = request.method;
   out_->target = request.target;
   out_->minor_version = request.minor_version;
@@ -269,11 +279,14 @@ void Connection::StartTakeover() {
 }
 
 void Connection::SendHead() {
-  const Outgoing& out = *out_;
-  out_->text = RenderHead(out.head, {out.keep_alive, takeover_ == nullptr ? out.minor_version : 1,
-                                     loop_->unix_now()}) +
-               out.text;
-  out_->text_at = 0;
+  Outgoing& out = *out_;
+  const std::string behind = out.text;  // usually nothing
+  out.text.clear();
+  RenderHead(out.head,
+             {out.keep_alive, takeover_ == nullptr ? out.minor_version : 1, loop_->unix_now()},
+             &out.text);
+  out.text += behind;
+  out.text_at = 0;
 }
 
 BodyWaker Connection::MakeWaker() {
@@ -442,6 +455,10 @@ void Connection::EndAnswer() {
   if (takeover_ != nullptr) return StartTakeover();
   Report(true);
   const bool keep = out_->keep_alive && !draining_;
+  if (keep && out_->text.capacity() <= kSpareBytes) {
+    out_->Renew();
+    spare_ = std::move(out_);
+  }
   out_.reset();
   if (!keep) return Linger();
   state_ = State::kReading;

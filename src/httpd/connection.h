@@ -108,6 +108,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   uint64_t exchange_ = 0;  // number of the one under way
   core::TimePoint since_;  // the beginning of the state; of kReading, of the request
   std::unique_ptr<Outgoing> out_;
+  std::unique_ptr<Outgoing> spare_;  // of the last answer, for the next
   std::unique_ptr<Takeover> takeover_;
   const std::shared_ptr<std::atomic<bool>> gone_ = std::make_shared<std::atomic<bool>>(false);
 };

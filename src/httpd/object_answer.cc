@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <string>
 #include <utility>
 
@@ -63,17 +64,52 @@ BytesFrom WhereFrom(core::Store& store, const Object& object, const std::vector<
   return BytesFrom::kHit;
 }
 
-void AddValidators(ResponseHead& head, const Object& object) {
+ResponseHead MakeValidators(const Object& object, const core::AnswerFields& answer) {
+  ResponseHead head;
   const core::ObjectMeta& meta = object.facts().meta;
   if (!meta.etag.empty()) head.AddForeign("ETag", meta.etag);
   bool said_when = false;
-  for (const auto& field : object.answer()->headers) {
+  for (const auto& field : answer.headers) {
     said_when = said_when || field.name == "Last-Modified";
     head.AddForeign(field.name, field.value);
   }
   if (meta.last_modified >= 0 && !said_when) {
     head.Add("Last-Modified", core::FormatHttpDate(meta.last_modified));
   }
+  return head;
+}
+
+const std::string& TypeOf(const Object& object) {
+  static const std::string unknown = kDefaultType;
+  const std::string& type = object.facts().meta.content_type;
+  return type.empty() ? unknown : type;
+}
+
+// The lines that all answers of an object have, as long as its origin says the same of it.
+struct ObjectLines {
+  std::weak_ptr<const Object> object;
+  std::shared_ptr<const core::AnswerFields> answer;
+  std::string validators;
+  std::string type;  // Content-Type and Accept-Ranges
+
+  bool AreOf(const std::shared_ptr<Object>& other) const {
+    return !object.owner_before(other) && !other.owner_before(object);
+  }
+};
+
+// Made again for each answer they cost more than the rest of a small one.
+const ObjectLines& LinesOf(const std::shared_ptr<Object>& object) {
+  constexpr size_t kKept = 64;
+  static thread_local std::array<ObjectLines, kKept> kept;
+  ObjectLines& lines = kept[std::hash<Object*>()(object.get()) / alignof(Object) % kKept];
+  auto answer = object->answer();
+  if (lines.AreOf(object) && lines.answer == answer) return lines;
+  ResponseHead type;
+  type.AddForeign("Content-Type", TypeOf(*object));
+  type.Add("Accept-Ranges", "bytes");
+  const std::string validators = MakeValidators(*object, *answer).lines();
+  lines = {object, std::move(answer), validators, type.lines()};
+  return lines;
 }
 
 std::string Boundary() {
@@ -122,7 +158,8 @@ void ServeObject(core::Store& store, ExchangePtr exchange, std::shared_ptr<Objec
   const ConditionFields conditions(exchange->request());
   const Validators validators{meta.etag, meta.last_modified};
   ResponseHead head;
-  AddValidators(head, *object);
+  const ObjectLines& lines = LinesOf(object);
+  head.AddLines(lines.validators);
   const Verdict verdict = Judge(conditions.view(), validators);
   if (verdict != Verdict::kServe) {
     head.status = verdict == Verdict::kNotModified ? 304 : 412;
@@ -135,17 +172,19 @@ void ServeObject(core::Store& store, ExchangePtr exchange, std::shared_ptr<Objec
 
   ObjectParts parts;
   parts.parts = ChooseParts(range, object->size(), head);
-  std::string type = meta.content_type.empty() ? kDefaultType : meta.content_type;
   if (parts.parts.size() > 1) {
-    parts.framing = std::make_unique<Multipart>(parts.parts, object->size(), type, Boundary());
-    type = parts.framing->ContentType();
+    parts.framing =
+        std::make_unique<Multipart>(parts.parts, object->size(), TypeOf(*object), Boundary());
     head.content_length = parts.framing->length();
-  } else if (head.status == 206) {
-    head.Add("Content-Range", ContentRange(parts.parts.front(), object->size()));
-    head.content_length = parts.parts.front().length();
+    head.AddForeign("Content-Type", parts.framing->ContentType());
+    head.Add("Accept-Ranges", "bytes");
+  } else {
+    if (head.status == 206) {
+      head.Add("Content-Range", ContentRange(parts.parts.front(), object->size()));
+      head.content_length = parts.parts.front().length();
+    }
+    head.AddLines(lines.type);
   }
-  head.AddForeign("Content-Type", type);
-  head.Add("Accept-Ranges", "bytes");
   exchange->note().from = WhereFrom(store, *object, parts.parts);
   AddClientPlane(head, exchange->note().from, standing);
   if (parts.parts.empty() || exchange->is_head()) return exchange->Respond(std::move(head));

@@ -20,6 +20,14 @@ constexpr uint64_t kDiskBytes = 256 * 1024;
 // Without a byte between: a token that had run out, and its renewal.
 constexpr int kMostRefusals = 2;
 
+// Uninitialised memory.
+struct Bytes {
+  explicit Bytes(uint64_t count)
+      : keep(std::make_shared_for_overwrite<std::byte[]>(count)), span(keep.get(), count) {}
+  std::shared_ptr<std::byte[]> keep;  // NOLINT(modernize-avoid-c-arrays)
+  std::span<std::byte> span;
+};
+
 struct SentFile {
   core::BlockPin pin;
   std::shared_ptr<const void> file;
@@ -28,8 +36,10 @@ struct SentFile {
 }  // namespace
 
 struct ObjectBody::DiskRead {
+  explicit DiskRead(Bytes into) : bytes(std::move(into)) {}
+
   uint64_t at = 0;  // in the object
-  std::vector<std::byte> bytes;
+  Bytes bytes;
   core::Mutex mu;  // leaf
   std::optional<core::Status> result GUARDED_BY(mu);
   BodyWaker wake GUARDED_BY(mu);
@@ -182,18 +192,18 @@ std::optional<BodyStep> ObjectBody::TakeFile(FileSlice slice, BodyWaker& wake) {
     stream_->GiveBack(slice.length - kDiskBytes);
     slice.length = kDiskBytes;
   }
-  auto read = std::make_shared<DiskRead>();
-  read->at = stream_->position() - slice.length;
-  read->bytes.resize(slice.length);
-  if (store_.TryRead(slice.pin, slice.offset, read->bytes)) {
-    return MemoryPiece{read->bytes, read};
+  Bytes bytes(slice.length);
+  if (store_.TryRead(slice.pin, slice.offset, bytes.span)) {
+    return MemoryPiece{bytes.span, std::move(bytes.keep)};
   }
+  auto read = std::make_shared<DiskRead>(std::move(bytes));
+  read->at = stream_->position() - slice.length;
   disk_ = read;
   {
     core::MutexLock lock(read->mu);
     read->wake = std::move(wake);
   }
-  store_.Read(std::move(slice.pin), slice.offset, read->bytes,
+  store_.Read(std::move(slice.pin), slice.offset, read->bytes.span,
               [read](core::Status status) { read->Done(std::move(status)); });
   return NotYet{};
 }
@@ -209,7 +219,7 @@ std::optional<BodyStep> ObjectBody::TakeDiskRead(BodyWaker& wake) {
   if (!result) return NotYet{};
   const std::shared_ptr<DiskRead> read = std::move(disk_);
   disk_.reset();
-  if (*result) return MemoryPiece{read->bytes, read};
+  if (*result) return MemoryPiece{read->bytes.span, read->bytes.keep};
   if (result->error().code == core::Code::kCancelled) return result->error();
   stream_->Rewind(read->at);
   return std::nullopt;

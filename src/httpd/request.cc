@@ -21,6 +21,8 @@ std::string Text(BeastView view) { return {view.data(), view.size()}; }
 
 // What a head says of its own framing; the rest is in the request.
 struct Framing {
+  bool connection = false;  // there is such a field
+  bool expect = false;
   size_t hosts = 0;
   size_t lengths = 0;
   size_t codings = 0;
@@ -45,6 +47,8 @@ class HeadReader final : public http::basic_parser<true> {
   void on_field_impl(http::field field, BeastView name, BeastView value, error_code&) override {
     request_.headers.push_back({Text(name), Text(value)});
     if (field == http::field::host) ++framing_.hosts;
+    if (field == http::field::connection) framing_.connection = true;
+    if (field == http::field::expect) framing_.expect = true;
     if (field == http::field::content_length) {
       ++framing_.lengths;
       framing_.length = request_.headers.back().value;
@@ -144,12 +148,15 @@ std::optional<BadRequest> ReadFraming(const Framing& framing, Request* request) 
   return std::nullopt;
 }
 
-void ReadConnection(Request* request) {
-  const auto connection = request->Find("Connection");
-  request->keep_alive =
-      request->minor_version > 0 ? !Lists(connection, "close") : Lists(connection, "keep-alive");
+void ReadConnection(const Framing& framing, Request* request) {
+  const bool persists = request->minor_version > 0;
+  request->keep_alive = persists;
+  if (framing.connection) {
+    const auto connection = request->Find("Connection");
+    request->keep_alive = persists ? !Lists(connection, "close") : Lists(connection, "keep-alive");
+  }
   request->expects_continue =
-      request->minor_version > 0 && Lists(request->Find("Expect"), "100-continue");
+      persists && framing.expect && Lists(request->Find("Expect"), "100-continue");
 }
 
 }  // namespace
@@ -157,7 +164,7 @@ void ReadConnection(Request* request) {
 std::optional<std::string> Request::Find(std::string_view name) const {
   std::optional<std::string> found;
   for (const auto& header : headers) {
-    if (!EqualsIgnoreCase(header.name, name)) continue;
+    if (header.name.size() != name.size() || !EqualsIgnoreCase(header.name, name)) continue;
     found = found ? *found + ", " + header.value : header.value;
   }
   return found;
@@ -219,7 +226,7 @@ void RequestParser::Parse() {
   if (!IsVisible(request_.target)) return Fail(400, "a request target with bytes that no URL has");
   if (auto bad = CheckHost(request_, framing.hosts)) return Fail(bad->status, std::move(bad->why));
   if (auto bad = ReadFraming(framing, &request_)) return Fail(bad->status, std::move(bad->why));
-  ReadConnection(&request_);
+  ReadConnection(framing, &request_);
   state_ = State::kDone;
 }
 

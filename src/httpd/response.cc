@@ -12,6 +12,7 @@ namespace dartfs::httpd {
 namespace {
 
 constexpr std::string_view kLineEnd = "\r\n";
+constexpr size_t kUsualBytes = 512;
 constexpr std::string_view kAfterName = ": ";
 
 // RFC 9110 section 5.5, without obs-text at the edges of meaning: visible bytes, spaces, tabs, and
@@ -43,8 +44,12 @@ std::string_view NameOf(std::string_view lines) { return lines.substr(0, lines.f
 
 }  // namespace
 
+void ResponseHead::AddLines(std::string_view lines) {
+  if (lines_.empty()) lines_.reserve(kUsualBytes);
+  lines_.append(lines);
+}
+
 void ResponseHead::Add(std::string_view name, std::string_view value) {
-  constexpr size_t kUsualBytes = 512;
   DARTFS_CHECK(IsFieldValue(value));
   if (lines_.empty()) lines_.reserve(kUsualBytes);
   lines_.append(name).append(kAfterName).append(value).append(kLineEnd);
@@ -77,28 +82,27 @@ void ResponseHead::Remove(std::string_view name) {
   }
 }
 
-std::string RenderHead(const ResponseHead& head, const ResponseLine& line) {
+void RenderHead(const ResponseHead& head, const ResponseLine& line, std::string* text) {
   constexpr size_t kOwnBytes = 192;
-  std::string text;
-  text.reserve(head.lines().size() + kOwnBytes);
-  text.append("HTTP/1.1 ");
-  AppendNumber(text, static_cast<uint64_t>(head.status));
-  text.append(" ")
+  text->reserve(text->size() + head.lines().size() + kOwnBytes);
+  text->append("HTTP/1.1 ");
+  AppendNumber(*text, static_cast<uint64_t>(head.status));
+  text->append(" ")
       .append(head.reason.empty() ? ReasonOf(head.status) : head.reason)
       .append("\r\nDate: ")
       .append(DateOf(line.now));
-  text.append(kLineEnd).append(head.lines());
+  text->append(kLineEnd).append(head.lines());
   if (head.framing == Framing::kLength) {
-    text.append("Content-Length: ");
-    AppendNumber(text, head.content_length);
-    text.append(kLineEnd);
+    text->append("Content-Length: ");
+    AppendNumber(*text, head.content_length);
+    text->append(kLineEnd);
   } else if (head.framing == Framing::kChunked) {
-    text.append("Transfer-Encoding: chunked\r\n");
+    text->append("Transfer-Encoding: chunked\r\n");
   }
   const bool keep = line.keep_alive && head.framing != Framing::kClose;
-  if (!keep) text.append("Connection: close\r\n");
-  if (keep && line.minor_version == 0) text.append("Connection: keep-alive\r\n");
-  return text.append(kLineEnd);
+  if (!keep) text->append("Connection: close\r\n");
+  if (keep && line.minor_version == 0) text->append("Connection: keep-alive\r\n");
+  text->append(kLineEnd);
 }
 
 }  // namespace dartfs::httpd

@@ -30,6 +30,8 @@ class ResponseHead {
   // The value of the first field of that name (any case), until the head is changed.
   std::optional<std::string_view> Find(std::string_view name) const;
   void Remove(std::string_view name);  // all of that name
+  // Lines that have been made by a head's Add, as lines() gives them.
+  void AddLines(std::string_view lines);
   // The fields in their order, each "name: value" and CRLF.
   const std::string& lines() const { return lines_; }
 
@@ -43,6 +45,7 @@ struct ResponseLine {
   int64_t now = 0;        // seconds since the epoch
 };
 
-std::string RenderHead(const ResponseHead& head, const ResponseLine& line);
+// Appends the head, up to the empty line behind it.
+void RenderHead(const ResponseHead& head, const ResponseLine& line, std::string* text);
 
 }  // namespace dartfs::httpd

@@ -26,7 +26,20 @@ Plane PlaneOf(Door door) {
 }  // namespace
 
 Service::Service(ServiceOptions options, ServiceHandlers handlers)
-    : options_(std::move(options)), handlers_(handlers) {}
+    : options_(std::move(options)), handlers_(handlers) {
+  for (size_t i = 0; i < doors_.size(); ++i) {
+    Listener listener;
+    listener.client = (i & 1U) != 0;
+    listener.peer = (i & 2U) != 0;
+    listener.admin = (i & 4U) != 0;
+    doors_[i] = DoorsFor(listener);
+  }
+}
+
+const Doors& Service::DoorsOf(const Listener& listener) const {
+  return doors_[(listener.client ? 1U : 0U) | (listener.peer ? 2U : 0U) |
+                (listener.admin ? 4U : 0U)];
+}
 
 Doors Service::DoorsFor(const Listener& listener) const {
   Doors doors = options_.doors;
@@ -44,7 +57,7 @@ Doors Service::DoorsFor(const Listener& listener) const {
 
 void Service::Handle(ExchangePtr exchange) {
   const Request& request = exchange->request();
-  const Knock knock = FindDoor(request.method, request.target, DoorsFor(exchange->listener()));
+  const Knock knock = FindDoor(request.method, request.target, DoorsOf(exchange->listener()));
   exchange->note().plane = PlaneOf(knock.door);
   exchange->note().trace_id = TraceIdOf(request.Find("traceparent").value_or(""));
   if (knock.door != Door::kPeer) {

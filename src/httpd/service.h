@@ -1,6 +1,7 @@
 // Service: what a listener's requests lead to: which door, what is refused there, who answers.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <vector>
 
@@ -33,12 +34,14 @@ class Service final : public Handler {
 
  private:
   Doors DoorsFor(const Listener& listener) const;
+  const Doors& DoorsOf(const Listener& listener) const;
   void Pass(ExchangePtr exchange, const Knock& knock);
   void RespondOptions(ExchangePtr exchange) const;
   void RespondNothing(ExchangePtr exchange) const;
 
   const ServiceOptions options_;
   const ServiceHandlers handlers_;
+  std::array<Doors, 8> doors_;  // by what a listener serves
 };
 
 }  // namespace dartfs::httpd

@@ -28,12 +28,6 @@ bool MatchesHost(std::string_view pattern, const Url& url) {
          core::EqualsIgnoreCase(pattern, url.host + ":" + std::to_string(url.EffectivePort()));
 }
 
-// The login that a URL carries is for its origin, unless the client has named another.
-std::string AuthorizationFor(const Request& request, const Url& url) {
-  if (auto own = request.Find("Authorization")) return std::move(*own);
-  return core::AuthorizationOf(url);
-}
-
 // A redirect to a place on the same host stays behind the prefix: the client resolves it against
 // ours.
 void KeepBehindPrefix(ResponseHead& head, const Url& base, const std::string& prefix) {
@@ -76,20 +70,32 @@ Result<Url> UrlHandler::UrlOf(const Knock& knock) const {
   return url;
 }
 
-void UrlHandler::Handle(ExchangePtr exchange, const Knock& knock) const {
+Result<std::shared_ptr<const core::Requester>> UrlHandler::RequesterOf(const Request& request,
+                                                                       const Knock& knock) const {
+  auto own = request.Find("Authorization");
+  if (!own) {
+    if (auto known = memo_.Find(knock.door, knock.rest)) return known;
+  }
   Result<Url> url = UrlOf(knock);
-  if (!url) return exchange->RespondError(url.error());
-  const Request& request = exchange->request();
+  if (!url) return url.error();
+  auto requester = std::make_shared<core::Requester>();
+  // The login that a URL carries is for its origin, unless the client has named another.
+  requester->authorization = own ? std::move(*own) : core::AuthorizationOf(*url);
+  requester->untrusted_url = knock.door != Door::kFixedOrigin;
+  url->userinfo.clear();
+  requester->url = std::move(*url);
+  if (requester->authorization.empty()) memo_.Put(knock.door, knock.rest, requester);
+  return std::shared_ptr<const core::Requester>(std::move(requester));
+}
+
+void UrlHandler::Handle(ExchangePtr exchange, const Knock& knock) const {
+  auto requester = RequesterOf(exchange->request(), knock);
+  if (!requester) return exchange->RespondError(requester.error());
   Asked asked;
   asked.door = knock.door;
-  core::Requester requester;
-  requester.authorization = AuthorizationFor(request, *url);
-  requester.untrusted_url = knock.door != Door::kFixedOrigin;
-  url->userinfo.clear();
-  requester.url = std::move(*url);
-  asked.requester = std::make_shared<const core::Requester>(std::move(requester));
+  asked.requester = std::move(*requester);
   // What a cookie has brought is nobody else's.
-  const bool own = knock.door == Door::kProxy && request.Find("Cookie");
+  const bool own = knock.door == Door::kProxy && exchange->request().Find("Cookie");
   asked.exchange = std::move(exchange);
   if (own) return Relay(std::move(asked), true);
   Open(std::move(asked));

@@ -11,6 +11,7 @@
 #include "httpd/door.h"
 #include "httpd/exchange.h"
 #include "httpd/object_answer.h"
+#include "httpd/requester_memo.h"
 
 namespace dartfs::httpd {
 
@@ -52,6 +53,8 @@ class UrlHandler {
  private:
   struct Asked;
   core::Result<core::Url> UrlOf(const Knock& knock) const;
+  core::Result<std::shared_ptr<const core::Requester>> RequesterOf(const Request& request,
+                                                                   const Knock& knock) const;
   void Open(Asked asked) const;
   void OnOpened(Asked asked, core::Result<std::shared_ptr<core::Object>> result) const;
   void Relay(Asked asked, bool follow_redirects) const;
@@ -59,6 +62,7 @@ class UrlHandler {
   core::Engine& engine_;
   const UrlHandlerOptions options_;
   RelayCounts& counts_;
+  mutable RequesterMemo memo_;
 };
 
 }  // namespace dartfs::httpd

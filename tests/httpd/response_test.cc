@@ -13,7 +13,9 @@ constexpr const char* kDate = "Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n";
 constexpr int64_t kNow = 784111777;
 
 std::string Rendered(const ResponseHead& head, bool keep_alive = true, int minor_version = 1) {
-  return RenderHead(head, {.keep_alive = keep_alive, .minor_version = minor_version, .now = kNow});
+  std::string text;
+  RenderHead(head, {.keep_alive = keep_alive, .minor_version = minor_version, .now = kNow}, &text);
+  return text;
 }
 
 TEST(Response, AHead) {

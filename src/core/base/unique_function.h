@@ -1,9 +1,11 @@
 // UniqueFunction<R(Args...)>: a move-only callable (std::move_only_function is C++23). Empty after
-// a move. Completions use it: call once, then drop.
+// a move. Completions use it: call once, then drop. A callable of up to six words lies within, a
+// larger one on the heap.
 #pragma once
 
+#include <array>
 #include <cstddef>
-#include <memory>
+#include <new>
 #include <type_traits>
 #include <utility>
 
@@ -21,27 +23,76 @@ class UniqueFunction<R(Args...)> {
   UniqueFunction(std::nullptr_t) {}  // NOLINT
   template <typename F,
             typename = std::enable_if_t<!std::is_same_v<std::decay_t<F>, UniqueFunction>>>
-  UniqueFunction(F&& f)  // NOLINT
-      : target_(std::make_unique<Holder<std::decay_t<F>>>(std::forward<F>(f))) {}
+  UniqueFunction(F&& f) {  // NOLINT
+    using Target = std::decay_t<F>;
+    if constexpr (kFits<Target>) {
+      new (place()) Target(std::forward<F>(f));
+      methods_ = &Within<Target>::kMethods;
+    } else {
+      new (place()) Target*(new Target(std::forward<F>(f)));
+      methods_ = &OnHeap<Target>::kMethods;
+    }
+  }
+  UniqueFunction(UniqueFunction&& other) noexcept { Take(other); }
+  UniqueFunction& operator=(UniqueFunction&& other) noexcept {
+    if (this == &other) return *this;
+    // The old target goes last: its destructor may come back here.
+    UniqueFunction old(std::move(*this));
+    Take(other);
+    return *this;
+  }
+  ~UniqueFunction() {
+    if (methods_ != nullptr) methods_->destroy(place());
+  }
 
-  explicit operator bool() const { return target_ != nullptr; }
+  explicit operator bool() const { return methods_ != nullptr; }
   R operator()(Args... args) {
-    DARTFS_CHECK(target_ != nullptr);
-    return target_->Call(std::forward<Args>(args)...);
+    DARTFS_CHECK(methods_ != nullptr);
+    return methods_->call(place(), std::forward<Args>(args)...);
   }
 
  private:
-  struct Target {
-    virtual ~Target() = default;
-    virtual R Call(Args... args) = 0;
+  static constexpr size_t kBytes = 6 * sizeof(void*);
+  template <typename F>
+  static constexpr bool kFits =
+      sizeof(F) <= kBytes &&
+      alignof(F) <= alignof(std::max_align_t) && std::is_nothrow_move_constructible_v<F>;
+
+  struct Methods {
+    R (*call)(void* target, Args&&... args);
+    void (*move)(void* from, void* to) noexcept;  // and destroys what is left at `from`
+    void (*destroy)(void* target) noexcept;
   };
   template <typename F>
-  struct Holder final : Target {
-    explicit Holder(F f) : fn(std::move(f)) {}
-    R Call(Args... args) override { return fn(std::forward<Args>(args)...); }
-    F fn;
+  struct Within {
+    static F& Of(void* place) { return *std::launder(static_cast<F*>(place)); }
+    static constexpr Methods kMethods = {
+        [](void* target, Args&&... args) -> R { return Of(target)(std::forward<Args>(args)...); },
+        [](void* from, void* to) noexcept {
+          new (to) F(std::move(Of(from)));
+          Of(from).~F();
+        },
+        [](void* target) noexcept { Of(target).~F(); }};
   };
-  std::unique_ptr<Target> target_;
+  template <typename F>
+  struct OnHeap {
+    static F*& Of(void* place) { return *std::launder(static_cast<F**>(place)); }
+    static constexpr Methods kMethods = {
+        [](void* target, Args&&... args) -> R {
+          return (*Of(target))(std::forward<Args>(args)...);
+        },
+        [](void* from, void* to) noexcept { new (to) F*(Of(from)); },
+        [](void* target) noexcept { delete Of(target); }};
+  };
+
+  void* place() { return bytes_.data(); }
+  void Take(UniqueFunction& other) noexcept {
+    methods_ = std::exchange(other.methods_, nullptr);
+    if (methods_ != nullptr) methods_->move(other.place(), place());
+  }
+
+  const Methods* methods_ = nullptr;
+  alignas(std::max_align_t) std::array<std::byte, kBytes> bytes_;
 };
 
 }  // namespace dartfs::core

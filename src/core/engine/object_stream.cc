@@ -84,7 +84,9 @@ void ObjectStream::FetchAhead() {
   const Grid& grid = env.options.grid;
   if (end_ == 0 || object_->spooled() || env.options.max_readahead_bytes == 0) return;
   const uint64_t current = grid.BlockOfOffset(reader_.position());
-  while (!ahead_.empty() && ahead_.front().block < current) ahead_.pop_front();
+  const auto behind = std::find_if(ahead_.begin(), ahead_.end(),
+                                   [&](const AheadBlock& each) { return each.block >= current; });
+  ahead_.erase(ahead_.begin(), behind);
   const uint64_t last = grid.BlockOfOffset(end_ - 1);
   const uint64_t first = grid.BlockOfOffset(options_.offset);
   next_ahead_ = std::max(next_ahead_, current + 1);

@@ -6,8 +6,8 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <memory>
+#include <vector>
 
 #include "core/engine/range_reader.h"
 
@@ -52,8 +52,8 @@ class ObjectStream {
   const StreamOptions options_;
   const uint64_t end_;
   RangeReader reader_;
-  std::deque<AheadBlock> ahead_;  // in order; those before the position are gone
-  uint64_t next_ahead_;           // the first block not yet looked at
+  std::vector<AheadBlock> ahead_;  // few, in order; those before the position are gone
+  uint64_t next_ahead_;            // the first block not yet looked at
   bool fetched_ = false;
 };
 
