@@ -277,6 +277,10 @@ void HttpDoor::Stop() {
   server_->Stop();
 }
 
+void HttpDoor::SetOriginPolicy(const core::OriginPolicy& policy) {
+  if (parts_->tunnels != nullptr) parts_->tunnels->handler.SetPolicy(policy);
+}
+
 Status HttpDoor::Reload(const Options& options) {
   return parts_->registry == nullptr ? Status() : parts_->registry->Reload(options);
 }

@@ -38,6 +38,8 @@ class HttpDoor {
   httpd::ServerStats stats() const { return server_->stats(); }
   // Takes the logins anew from their file. An error leaves what holds.
   core::Status Reload(const Options& options);
+  // Of tunnels made from now on. Any thread.
+  void SetOriginPolicy(const core::OriginPolicy& policy);
   // After a rotation of the access log. Any thread.
   void ReopenLog();
   // Lets answers under way end, for ten seconds at most. Twice is fine.

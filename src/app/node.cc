@@ -41,8 +41,14 @@ class NodeImpl final : public Node {
     for (const auto& mount : mounts_->All()) paths.push_back(mount->mountpoint());
     return paths;
   }
-  void Reload(std::function<void()> done) override {
+  void Reload(const Options& now, std::function<void()> done) override {
     if (http_ != nullptr) http_->ReopenLog();
+    if (auto policy = OriginPolicyOf(now)) {
+      if (http_ != nullptr) http_->SetOriginPolicy(*policy);
+      core_->engine().http().SetOriginPolicy(std::move(*policy));
+    } else {
+      LOG_ERROR("reload: the same origins may be asked as before: {}", policy.error().context);
+    }
     mounts_->worker().Post([this, done = std::move(done)] {
       if (http_ != nullptr) {
         if (const Status reloaded = http_->Reload(options_); !reloaded) {

@@ -30,9 +30,11 @@ class Node {
   virtual int ended_fd() const = 0;
   // As resolved: absolute, without symbolic links.
   virtual std::vector<std::string> mountpoints() const = 0;
-  // Takes anew what comes from files: the catalogues of mounts. What can't be is logged and stays
-  // as it was. Reads the local disk on another thread, which then calls `done`; not after Stop.
-  virtual void Reload(std::function<void()> done) = 0;
+  // Takes anew what comes from files: the catalogues of mounts, the registries' logins; and of
+  // `now`, the options as they are by now, which origins may be asked. What can't be taken is
+  // logged and stays as it was. Reads the local disk on another thread, which then calls `done`;
+  // not after Stop.
+  virtual void Reload(const Options& now, std::function<void()> done) = 0;
   // One line for people: what it serves.
   virtual std::string Summary() const = 0;
   // Where work of all kinds is done: a node that works answers there soon.

@@ -60,18 +60,20 @@ std::string Microseconds(core::Duration time) {
 
 void TellReady(const Node& node) { Tell("READY=1\nSTATUS=" + node.Summary()); }
 
-// SIGHUP: the log file anew, the level as the options have it now.
-void Reload(const CommandLine& command, const Options& running) {
+// SIGHUP: the log file anew, the level as the options have it now. Those options, or the running
+// ones where they are wrong.
+Options Reload(const CommandLine& command, const Options& running) {
   if (const Status reopened = ReopenLog(running); !reopened) {
     LOG_ERROR("the log stays where it was: {}", reopened.error().context);
   }
   const Result<Invocation> again = Parse(command);
   if (!again) {
     LOG_ERROR("reload: the options stay as they are: {}", again.error().context);
-    return;
+    return running;
   }
   core::SetLogLevel(again->options.log_level);
   LOG_INFO("reloading: log level {}", again->options.log_level);
+  return again->options;
 }
 
 void ReloadAndTell(Node& node, const CommandLine& command, const Options& running) {
@@ -79,8 +81,7 @@ void ReloadAndTell(Node& node, const CommandLine& command, const Options& runnin
   clock_gettime(CLOCK_MONOTONIC, &now);
   const auto since = std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
   Tell("RELOADING=1\nMONOTONIC_USEC=" + Microseconds(since) + "\nSTATUS=reloading");
-  Reload(command, running);
-  node.Reload([&node] {
+  node.Reload(Reload(command, running), [&node] {
     LOG_INFO("reloaded");
     TellReady(node);
   });

@@ -34,12 +34,9 @@ std::unique_ptr<Body> MakeTextBody(std::string text) {
   return std::make_unique<TextBody>(std::move(text));
 }
 
-Exchange::Exchange(Request request, Listener listener, std::string client,
+Exchange::Exchange(Request&& request, const Listener& listener, const std::string& client,
                    std::shared_ptr<ExchangeLink> link)
-    : request_(std::move(request)),
-      listener_(listener),
-      client_(std::move(client)),
-      link_(std::move(link)) {}
+    : request_(std::move(request)), listener_(listener), client_(client), link_(std::move(link)) {}
 
 Exchange::~Exchange() {
   if (answered_) return;

@@ -87,7 +87,7 @@ class ExchangeLink {
 
 class Exchange {
  public:
-  Exchange(Request request, Listener listener, std::string client,
+  Exchange(Request&& request, const Listener& listener, const std::string& client,
            std::shared_ptr<ExchangeLink> link);
   ~Exchange();  // unanswered: 500
   Exchange(const Exchange&) = delete;

@@ -112,6 +112,24 @@ const ObjectLines& LinesOf(const std::shared_ptr<Object>& object) {
   return lines;
 }
 
+constexpr std::array<const char*, 5> kFromNames = {"", "HIT", "MISS", "PEER", "PASS"};
+// By BytesFrom, and whether the node stands for the origin itself.
+using PlaneLines = std::array<std::array<std::string, 2>, kFromNames.size()>;
+
+PlaneLines MakePlaneLines() {
+  PlaneLines lines;
+  for (size_t from = 0; from < kFromNames.size(); ++from) {
+    ResponseHead head;
+    head.Add("Via", "1.1 dartfs");
+    if (from != static_cast<size_t>(BytesFrom::kNone)) head.Add("X-Cache", kFromNames[from]);
+    head.Add("X-Content-Type-Options", "nosniff");
+    lines[from][0] = head.lines();
+    head.Add("Content-Security-Policy", "sandbox");
+    lines[from][1] = head.lines();
+  }
+  return lines;
+}
+
 std::string Boundary() {
   std::array<uint64_t, 2> random = {core::RealRandom().Next(), core::RealRandom().Next()};
   return core::HexEncode(std::as_bytes(std::span(random)));
@@ -144,11 +162,8 @@ std::vector<ByteRange> ChooseParts(const std::optional<std::string>& range, uint
 }  // namespace
 
 void AddClientPlane(ResponseHead& head, BytesFrom from, Standing standing) {
-  constexpr std::array<const char*, 5> kNames = {"", "HIT", "MISS", "PEER", "PASS"};
-  head.Add("Via", "1.1 dartfs");
-  if (from != BytesFrom::kNone) head.Add("X-Cache", kNames[static_cast<size_t>(from)]);
-  head.Add("X-Content-Type-Options", "nosniff");
-  if (standing == Standing::kOwnOrigin) head.Add("Content-Security-Policy", "sandbox");
+  static const PlaneLines lines = MakePlaneLines();
+  head.AddLines(lines[static_cast<size_t>(from)][standing == Standing::kOwnOrigin ? 1 : 0]);
 }
 
 void ServeObject(core::Store& store, ExchangePtr exchange, std::shared_ptr<Object> object,

@@ -1,6 +1,6 @@
 #include "httpd/range_header.h"
 
-#include <fmt/compile.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <optional>
@@ -91,7 +91,13 @@ RangeAnswer AnswerRange(std::string_view header, uint64_t size) {
 }
 
 std::string ContentRange(const ByteRange& range, uint64_t size) {
-  return fmt::format(FMT_COMPILE("bytes {}-{}/{}"), range.first, range.last, size);
+  std::string text = "bytes ";
+  core::AppendNumber(range.first, &text);
+  text += '-';
+  core::AppendNumber(range.last, &text);
+  text += '/';
+  core::AppendNumber(size, &text);
+  return text;
 }
 
 std::string UnsatisfiedContentRange(uint64_t size) { return fmt::format("bytes */{}", size); }

@@ -199,7 +199,9 @@ size_t RequestParser::Feed(std::string_view bytes) {
 Request RequestParser::Take() {
   head_.clear();
   state_ = State::kMore;
-  return std::exchange(request_, Request());
+  Request taken(std::move(request_));
+  request_ = Request();
+  return taken;
 }
 
 void RequestParser::Fail(int status, std::string why) {

@@ -1,8 +1,6 @@
 #include "httpd/response.h"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 
 #include "core/base/check.h"
 #include "core/base/text.h"
@@ -22,12 +20,6 @@ bool IsFieldValue(std::string_view value) {
     const auto byte = static_cast<unsigned char>(c);
     return (byte < 0x20 && byte != '\t') || byte == 0x7F;
   });
-}
-
-void AppendNumber(std::string& text, uint64_t number) {
-  std::array<char, 20> digits{};
-  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr;
-  text.append(digits.data(), static_cast<size_t>(end - digits.data()));
 }
 
 // The date of this second, made once a second and thread.
@@ -86,7 +78,7 @@ void RenderHead(const ResponseHead& head, const ResponseLine& line, std::string*
   constexpr size_t kOwnBytes = 192;
   text->reserve(text->size() + head.lines().size() + kOwnBytes);
   text->append("HTTP/1.1 ");
-  AppendNumber(*text, static_cast<uint64_t>(head.status));
+  core::AppendNumber(static_cast<uint64_t>(head.status), text);
   text->append(" ")
       .append(head.reason.empty() ? ReasonOf(head.status) : head.reason)
       .append("\r\nDate: ")
@@ -94,7 +86,7 @@ void RenderHead(const ResponseHead& head, const ResponseLine& line, std::string*
   text->append(kLineEnd).append(head.lines());
   if (head.framing == Framing::kLength) {
     text->append("Content-Length: ");
-    AppendNumber(*text, head.content_length);
+    core::AppendNumber(head.content_length, text);
     text->append(kLineEnd);
   } else if (head.framing == Framing::kChunked) {
     text->append("Transfer-Encoding: chunked\r\n");

@@ -128,9 +128,10 @@ class TunnelHandler::Attempts {
 // loop's thread alone, but for Cancel.
 class TunnelHandler::Attempt final : public std::enable_shared_from_this<Attempt> {
  public:
-  Attempt(const TunnelHandler& handler, ExchangePtr exchange, core::Url url,
-          std::unique_ptr<TunnelPlace> place)
+  Attempt(const TunnelHandler& handler, std::shared_ptr<const core::OriginPolicy> policy,
+          ExchangePtr exchange, core::Url url, std::unique_ptr<TunnelPlace> place)
       : options_(handler.options_),
+        policy_(std::move(policy)),
         attempts_(handler.attempts_),
         timers_(handler.timers_),
         loop_(exchange->loop()),
@@ -181,7 +182,7 @@ class TunnelHandler::Attempt final : public std::enable_shared_from_this<Attempt
     for (const SocketAddress& address : *found) {
       const auto ip = core::FromSockaddr(reinterpret_cast<const sockaddr&>(address.bytes));
       if (!ip || addresses_.size() == kAddresses) continue;
-      core::Status allowed = options_->policy.CheckAddress(url_, *ip);
+      core::Status allowed = policy_->CheckAddress(url_, *ip);
       if (allowed) {
         addresses_.push_back(address);
       } else {
@@ -255,6 +256,7 @@ class TunnelHandler::Attempt final : public std::enable_shared_from_this<Attempt
   }
 
   const std::shared_ptr<const TunnelOptions> options_;
+  const std::shared_ptr<const core::OriginPolicy> policy_;
   const std::shared_ptr<Attempts> attempts_;
   core::Scheduler& timers_;
   const std::shared_ptr<EventLoop> loop_;
@@ -275,11 +277,23 @@ class TunnelHandler::Attempt final : public std::enable_shared_from_this<Attempt
 TunnelHandler::TunnelHandler(TunnelOptions options, core::Scheduler& resolvers,
                              core::Scheduler& timers)
     : options_(std::make_shared<const TunnelOptions>(std::move(options))),
+      policy_(std::make_shared<const core::OriginPolicy>(options_->policy)),
       resolvers_(resolvers),
       timers_(timers),
       attempts_(std::make_shared<Attempts>()) {}
 
 TunnelHandler::~TunnelHandler() { Stop(); }
+
+void TunnelHandler::SetPolicy(core::OriginPolicy policy) {
+  auto fresh = std::make_shared<const core::OriginPolicy>(std::move(policy));
+  core::MutexLock lock(mu_);
+  policy_.swap(fresh);
+}
+
+std::shared_ptr<const core::OriginPolicy> TunnelHandler::policy() const {
+  core::MutexLock lock(mu_);
+  return policy_;
+}
 
 void TunnelHandler::Stop() {
   for (const auto& attempt : attempts_->Stop()) attempt->Cancel();
@@ -302,14 +316,15 @@ void TunnelHandler::Handle(ExchangePtr exchange) {
                                                 ": tunnels are made to port " + Listed(ports) +
                                                 " (--connect)"));
   }
-  if (const core::Status allowed = options_->policy.CheckUrl(*url); !allowed) {
+  auto policy = this->policy();
+  if (const core::Status allowed = policy->CheckUrl(*url); !allowed) {
     return refuse(allowed.error());
   }
   if (counts_->open.fetch_add(1, std::memory_order_relaxed) >= options_->tunnels) {
     counts_->open.fetch_sub(1, std::memory_order_relaxed);
     return refuse(MakeError(Code::kBusy, "too many tunnels are open: try again later"));
   }
-  std::make_shared<Attempt>(*this, std::move(exchange), std::move(*url),
+  std::make_shared<Attempt>(*this, std::move(policy), std::move(exchange), std::move(*url),
                             std::make_unique<TunnelPlace>(counts_))
       ->Begin(resolvers_);
 }

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/mutex.h"
 #include "core/base/result.h"
 #include "core/base/scheduler.h"
 #include "core/base/time.h"
@@ -57,6 +58,8 @@ class TunnelHandler final : public Handler {
   // refused; 502: none could be connected to; 503: too many; 504: not in time.
   void Handle(ExchangePtr exchange) override;
   const TunnelCounts& counts() const { return *counts_; }
+  // For requests from now on; tunnels that are open stay. Any thread.
+  void SetPolicy(core::OriginPolicy policy);
   // Gives up what is being connected, and takes none any more; tunnels end with their server. After
   // Server::Drain, before Server::Stop. Twice is fine.
   void Stop();
@@ -65,7 +68,11 @@ class TunnelHandler final : public Handler {
   class Attempt;
   class Attempts;
 
+  std::shared_ptr<const core::OriginPolicy> policy() const;
+
   const std::shared_ptr<const TunnelOptions> options_;
+  mutable core::Mutex mu_;  // leaf
+  std::shared_ptr<const core::OriginPolicy> policy_ GUARDED_BY(mu_);
   core::Scheduler& resolvers_;
   core::Scheduler& timers_;
   const std::shared_ptr<TunnelCounts> counts_ = std::make_shared<TunnelCounts>();

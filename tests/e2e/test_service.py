@@ -204,6 +204,36 @@ class Service(ServiceCase):
         with open(os.path.join(self.points[0], "hello")) as file:
             self.assertEqual(file.read(), "hello\n")
 
+    def reload(self):
+        self.process.send_signal(signal.SIGHUP)
+        self.manager.wait_for("RELOADING=1")
+        self.manager.wait_for("READY=1")
+
+    def test_a_reload_changes_which_origins_may_be_asked(self):
+        trees.write_random(os.path.join(self.root, "more"), 4096, 3)
+        trees.age(self.root)
+        self.start()
+        self.mount(self.points[0])
+
+        def read():
+            try:
+                with open(os.path.join(self.points[0], "more"), "rb") as file:
+                    return file.read()
+            except OSError:
+                return None
+
+        self.write_config(**{"origin-deny": "127.0.0.0/8"})
+        self.reload()
+        self.assertIsNone(read())
+        self.write_config(**{"origin-deny": "somewhere/else"})
+        self.reload()
+        self.assertIsNone(read(), "wrong options change nothing")
+        self.write_config()
+        self.reload()
+        with open(os.path.join(self.root, "more"), "rb") as file:
+            expected = file.read()
+        wait_until(lambda: read() == expected, 20, "the origin is asked again")
+
     def test_a_reload_of_wrong_options_changes_nothing(self):
         self.start()
         self.write_config(ttl="soon")

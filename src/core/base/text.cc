@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <limits>
 
 namespace dartfs::core {
 namespace {
@@ -152,6 +153,12 @@ bool IsHex(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
     return IsDigit(c) || (LowerAscii(c) >= 'a' && LowerAscii(c) <= 'f');
   });
+}
+
+void AppendNumber(uint64_t number, std::string* text) {
+  std::array<char, std::numeric_limits<uint64_t>::digits10 + 1> digits;  // NOLINT: not read unset
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr;
+  text->append(digits.data(), static_cast<size_t>(end - digits.data()));
 }
 
 std::optional<uint64_t> ParseUint(std::string_view text) {

@@ -27,6 +27,7 @@ std::vector<std::string_view> Split(std::string_view text, char separator);
 std::string HexEncode(std::span<const std::byte> bytes);
 bool IsHex(std::string_view text);
 
+void AppendNumber(uint64_t number, std::string* text);  // decimal
 // Whole text is a decimal number without sign, else nullopt (also on overflow).
 std::optional<uint64_t> ParseUint(std::string_view text);
 

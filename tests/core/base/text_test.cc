@@ -139,6 +139,15 @@ TEST(Hex, EncodeAndRecognise) {
   for (const char* in : {"", "0x1", "g", " 1", "1-"}) EXPECT_FALSE(IsHex(in)) << in;
 }
 
+TEST(AppendNumber, IsReadAgain) {
+  for (const uint64_t number : {uint64_t{0}, uint64_t{9}, uint64_t{10}, UINT64_MAX}) {
+    std::string text = "a";
+    AppendNumber(number, &text);
+    EXPECT_EQ(text, "a" + std::to_string(number));
+    EXPECT_EQ(ParseUint(text.substr(1)), number);
+  }
+}
+
 TEST(ParseUint, Table) {
   struct Row {
     std::string in;
