@@ -22,9 +22,9 @@ namespace {
 constexpr size_t kReadBytes = 64 * 1024;
 // Of memory: what is left of a piece when the client takes no more keeps its block's buffer.
 constexpr uint64_t kPieceBytes = 256 * 1024;
-constexpr uint64_t kFileBytes = 1024 * 1024;     // of one sendfile
-constexpr uint64_t kTurnBytes = 2 * kFileBytes;  // then it is the other connections' turn
-constexpr size_t kSpareBytes = 4096;             // of text that an idle connection keeps
+constexpr uint64_t kFileBytes = 2 * 1024 * 1024;  // of one sendfile
+constexpr uint64_t kTurnBytes = kFileBytes;       // then it is the other connections' turn
+constexpr size_t kSpareBytes = 4096;              // of text that an idle connection keeps
 constexpr core::Duration kLinger = std::chrono::seconds(2);
 // Who has just connected is about to ask, and would take a close for a failure.
 constexpr core::Duration kFresh = std::chrono::milliseconds(500);
