@@ -66,6 +66,8 @@ std::string AdminMetrics(const AdminFacts& facts, core::Engine& engine) {
   metrics.passed_bytes = facts.passed_bytes;
   metrics.mounts = facts.node.mounts.size();
   metrics.dropped_access_lines = facts.dropped_access_lines;
+  metrics.tunnels = facts.tunnels;
+  metrics.tokens = facts.tokens;
   metrics.uptime = core::RealClock().Now() - facts.node.started;
   return httpd::RenderMetrics(metrics);
 }

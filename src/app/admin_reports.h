@@ -7,8 +7,10 @@
 
 #include "app/reports.h"
 #include "core/base/grid.h"
+#include "httpd/registry_tokens.h"
 #include "httpd/server.h"
 #include "httpd/traffic.h"
+#include "httpd/tunnel_relay.h"
 
 namespace dartfs::app {
 
@@ -20,6 +22,8 @@ struct AdminFacts {
   uint64_t passed_answers = 0;  // of range-blind origins, relayed as they came
   uint64_t passed_bytes = 0;    // of those
   uint64_t dropped_access_lines = 0;
+  httpd::TunnelTotals tunnels{};
+  httpd::RegistryTokensStats tokens{};
   uint64_t block_size = core::Grid().block_size;  // bytes
 };
 

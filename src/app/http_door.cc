@@ -204,6 +204,8 @@ struct HttpDoor::Parts {
       }
       facts.passed_answers = relayed.range_blind.load(std::memory_order_relaxed);
       facts.passed_bytes = relayed.bytes.load(std::memory_order_relaxed);
+      if (tunnels != nullptr) facts.tunnels = httpd::Totals(tunnels->handler.counts());
+      if (registry != nullptr) facts.tokens = registry->tokens.Stats();
       return facts;
     };
     TRY_ASSIGN(admin, AdminPlane::Create(std::move(plane), core.engine()));

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <ctime>
 
@@ -32,29 +33,27 @@ std::string Field(std::string_view text, size_t max_bytes) {
 
 std::string TargetField(std::string_view target) { return OneField(core::RedactUrl(target)); }
 
-std::string TimeField(int64_t unix_seconds) {
-  const std::time_t time = unix_seconds;
+std::string TimeField(int64_t unix_ms) {
+  constexpr int64_t kMsPerSecond = 1000;
+  const std::time_t time = unix_ms / kMsPerSecond;
   std::tm parts{};
   if (gmtime_r(&time, &parts) == nullptr) return "-";
   constexpr int kYearOffset = 1900;
-  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", parts.tm_year + kYearOffset,
-                     parts.tm_mon + 1, parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z", parts.tm_year + kYearOffset,
+                     parts.tm_mon + 1, parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec,
+                     unix_ms % kMsPerSecond);
 }
 
-const char* NameOf(BytesFrom from) {
-  switch (from) {
-    case BytesFrom::kHit:
-      return "hit";
-    case BytesFrom::kMiss:
-      return "miss";
-    case BytesFrom::kPeer:
-      return "peer";
-    case BytesFrom::kPass:
-      return "pass";
-    case BytesFrom::kNone:
-      break;
+std::string SourcesField(const AccessRecord& record) {
+  constexpr std::array<const char*, kBytesFrom> kNames = {"node", "cache", "origin", "peer",
+                                                          "relay"};
+  std::string field;
+  for (size_t from = 1; from < kNames.size(); ++from) {
+    if (record.sent_by[from] == 0) continue;
+    field.append(field.empty() ? "" : ",").append(kNames[from]).append("=");
+    core::AppendNumber(record.sent_by[from], &field);
   }
-  return "-";
+  return field.empty() ? "-" : field;
 }
 
 bool IsLowerHex(std::string_view text) {
@@ -68,11 +67,11 @@ bool IsZero(std::string_view text) { return text.find_first_not_of('0') == std::
 
 std::string FormatAccessLine(const AccessRecord& record) {
   const double took_ms = std::chrono::duration<double, std::milli>(record.took).count();
-  return fmt::format("{} {} {} {} {} {} {} {:.3f} {}{}\n", TimeField(record.unix_seconds),
+  return fmt::format("{} {} {} {} {} {} {} {:.3f} {}{}\n", TimeField(record.unix_ms),
                      Field(record.client, kLongestClient), Field(record.method, kLongestMethod),
-                     TargetField(record.target), record.status, record.sent,
-                     NameOf(record.note.from), std::max(0.0, took_ms),
-                     Field(record.note.trace_id, kLongestClient), record.complete ? "" : " cut");
+                     TargetField(record.target), record.status, record.sent, SourcesField(record),
+                     std::max(0.0, took_ms), Field(record.note.trace_id, kLongestClient),
+                     record.complete ? "" : " cut");
 }
 
 std::string TraceIdOf(std::string_view traceparent) {

@@ -1,10 +1,11 @@
 // AccessLog: a line for every request answered, in a file (or a pipe): one thread writes, event
 // threads only hand over text.
 //
-//   2024-01-01T00:00:00Z 127.0.0.1:50312 GET /dart/http://h/a.img 206 4096 hit 1.250 -
+//   2024-01-01T00:00:00.250Z 127.0.0.1:50312 GET /dart/http://h/a.img 206 4096 cache=4096 1.250 -
 //
 // time (UTC, of the end), client, method, target without query and logins, status, bytes of the
-// body, where they came from (hit, miss, peer, pass), milliseconds, trace ID. "-": there is none.
+// body, the same by who gave them ("cache=1,origin=2,peer=3,relay=4", without those who gave none
+// and what the node itself wrote), milliseconds, trace ID. "-": there is none.
 // No field holds a space; foreign bytes are escaped. A line of an answer that did not go out whole
 // ends with " cut".
 #pragma once

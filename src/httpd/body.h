@@ -14,10 +14,15 @@
 
 namespace dartfs::httpd {
 
+// Who gave an answer's bytes: X-Cache, and the access log.
+enum class BytesFrom : uint8_t { kNone, kHit, kMiss, kPeer, kPass };  // kNone: this node's own
+inline constexpr size_t kBytesFrom = 5;
+
 // Bytes that stay valid while `keep` is held.
 struct MemoryPiece {
   std::span<const std::byte> bytes;
   std::shared_ptr<const void> keep;
+  BytesFrom from = BytesFrom::kNone;
 };
 
 // Bytes [offset, offset + length) of an open file, checked already and in the page cache: sendfile
@@ -27,6 +32,7 @@ struct FilePiece {
   uint64_t offset = 0;
   uint64_t length = 0;
   std::shared_ptr<const void> keep;
+  BytesFrom from = BytesFrom::kHit;
 };
 
 struct NotYet {};

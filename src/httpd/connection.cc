@@ -49,7 +49,8 @@ struct Connection::Outgoing {
   size_t text_at = 0;
   MemoryPiece memory;
   FilePiece file;
-  uint64_t sent = 0;    // bytes of the body, as far as pieces go
+  uint64_t sent = 0;  // bytes of the body, as far as pieces go
+  std::array<uint64_t, kBytesFrom> sent_by{};
   bool rested = false;  // Body::Rest has been called since the last progress
   int unsent_in_socket = 0;
   core::TimePoint progress{};
@@ -57,6 +58,10 @@ struct Connection::Outgoing {
   bool HasText() const { return text_at < text.size(); }
   bool HasPiece() const { return !memory.bytes.empty() || file.length > 0; }
   uint64_t PieceLeft() const { return memory.bytes.size() + file.length; }
+  void Count(uint64_t bytes, BytesFrom from) {
+    sent += bytes;
+    sent_by[static_cast<size_t>(from)] += bytes;
+  }
   // As new, with the memory of its texts.
   void Renew() {
     Outgoing fresh;
@@ -270,7 +275,7 @@ void Connection::StartTakeover() {
   client.more = std::exchange(early_, {});
   client.end = [this](bool complete) {
     if (state_ == State::kClosed) return;
-    out_->sent = takeover_->to_client();
+    out_->Count(takeover_->to_client(), BytesFrom::kPass);
     Report(complete);
     out_.reset();
     Close();
@@ -423,7 +428,7 @@ Connection::Sent Connection::SendText() {
   const size_t of_memory = static_cast<size_t>(written) - of_text;
   out.text_at += of_text;
   out.memory.bytes = out.memory.bytes.subspan(of_memory);
-  out.sent += of_memory;
+  out.Count(of_memory, out.memory.from);
   return Sent::kAll;
 }
 
@@ -437,7 +442,7 @@ Connection::Sent Connection::SendFile() {
   Progress();
   out.file.offset += static_cast<uint64_t>(written);
   out.file.length -= static_cast<uint64_t>(written);
-  out.sent += static_cast<uint64_t>(written);
+  out.Count(static_cast<uint64_t>(written), out.file.from);
   return Sent::kAll;
 }
 
@@ -485,12 +490,13 @@ void Connection::Linger() {
 void Connection::Report(bool complete) {
   const Outgoing& out = *out_;
   AccessRecord record;
-  record.unix_seconds = loop_->unix_now();
+  record.unix_ms = loop_->unix_ms();
   record.client = options_.client;
   record.method = out.method;
   record.target = out.target;
   record.status = out.head.status;
   record.sent = out.sent;
+  record.sent_by = out.sent_by;
   record.complete = complete;
   record.took = core::RealClock().Now() - out.begun;
   record.note = out.note;
@@ -509,7 +515,9 @@ void Connection::Drain() {
 
 void Connection::Close() {
   if (state_ == State::kClosed) return;
-  if (state_ == State::kTaken && out_ != nullptr) out_->sent = takeover_->to_client();
+  if (state_ == State::kTaken && out_ != nullptr) {
+    out_->Count(takeover_->to_client(), BytesFrom::kPass);
+  }
   if (out_ != nullptr && state_ != State::kHandling) Report(false);
   state_ = State::kClosed;
   gone_->store(true, std::memory_order_relaxed);

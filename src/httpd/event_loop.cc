@@ -19,6 +19,9 @@ void EventLoop::FreeBase::operator()(event_base* base) const { event_base_free(b
 void EventLoop::FreeEvent::operator()(event* e) const { event_free(e); }
 
 namespace {
+constexpr int64_t kMsPerSecond = 1000;
+constexpr int64_t kNsPerMs = 1'000'000;
+
 timeval TickTime() {
   const auto us = std::chrono::duration_cast<std::chrono::microseconds>(EventLoop::kTick);
   return {0, static_cast<suseconds_t>(us.count())};
@@ -61,7 +64,9 @@ EventLoop::~EventLoop() { Stop(); }
 
 void EventLoop::ReadClocks() {
   now_ = core::RealClock().Now();
-  unix_now_ = time(nullptr);
+  timespec unix{};
+  clock_gettime(CLOCK_REALTIME_COARSE, &unix);
+  unix_ms_ = unix.tv_sec * kMsPerSecond + unix.tv_nsec / kNsPerMs;
 }
 
 void EventLoop::Run() {

@@ -36,7 +36,8 @@ class EventLoop {
   void SetTick(LoopTask tick);
   // As of the last event: cheap. The loop's thread alone.
   core::TimePoint now() const { return now_; }
-  int64_t unix_now() const { return unix_now_; }
+  int64_t unix_now() const { return unix_ms_ / 1000; }
+  int64_t unix_ms() const { return unix_ms_; }
   // Ends the thread. Not from it. Tasks that wait are destroyed. Twice is fine.
   void Stop();
 
@@ -59,7 +60,7 @@ class EventLoop {
   std::unique_ptr<event, FreeEvent> tick_event_;
   LoopTask tick_;
   core::TimePoint now_{};
-  int64_t unix_now_ = 0;
+  int64_t unix_ms_ = 0;
   std::atomic<bool> stop_{false};
   core::Mutex mu_;  // leaf
   std::vector<LoopTask> tasks_ GUARDED_BY(mu_);

@@ -2,6 +2,7 @@
 // long as it likes, and answers from any thread.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -28,9 +29,6 @@ struct Listener {
   uint16_t port = 0;  // 0: a socket without one
 };
 
-// Where an answer's bytes came from: X-Cache, and a field of the access log.
-enum class BytesFrom : uint8_t { kNone, kHit, kMiss, kPeer, kPass };
-
 // Whom an exchange serves. kNone: it got no further than the server's own answer.
 enum class Plane : uint8_t { kNone, kClient, kPeer, kAdmin };
 inline constexpr size_t kPlanes = 4;
@@ -38,19 +36,19 @@ inline constexpr size_t kPlanes = 4;
 // What the access log says of an exchange besides what was sent.
 struct AccessNote {
   Plane plane = Plane::kNone;
-  BytesFrom from = BytesFrom::kNone;
   std::string trace_id;  // of the request's traceparent, checked; empty: none
 };
 
 // An exchange that is over; its texts for the call in which it is told.
 struct AccessRecord {
-  int64_t unix_seconds = 0;  // of its end
+  int64_t unix_ms = 0;  // of its end
   std::string_view client;
   std::string_view method;
   std::string_view target;  // as sent, its query with it: not to be shown as it is
   int status = 0;
-  uint64_t sent = 0;      // bytes of the body
-  bool complete = false;  // all of the answer has gone out
+  uint64_t sent = 0;                           // bytes of the body
+  std::array<uint64_t, kBytesFrom> sent_by{};  // the same by BytesFrom
+  bool complete = false;                       // all of the answer has gone out
   core::Duration took{};
   AccessNote note;
 };

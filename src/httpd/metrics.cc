@@ -194,6 +194,26 @@ void AddHttp(Families& out, const MetricsFacts& facts) {
           facts.dropped_access_lines);
 }
 
+void AddTunnels(Families& out, const TunnelTotals& tunnels) {
+  Gauge(out, "dartfs_tunnels", "Tunnels of CONNECT open or being made.", Number(tunnels.open));
+  Counter(out, "dartfs_tunnels_total", "What became of requests for a tunnel.",
+          {{{{"result", "made"}}, Number(tunnels.total)},
+           {{{"result", "refused"}}, Number(tunnels.refused)},
+           {{{"result", "failed"}}, Number(tunnels.failed)}});
+  Counter(out, "dartfs_tunnel_bytes_total", "Bytes through tunnels.",
+          {{{{"direction", "up"}}, Number(tunnels.up)},
+           {{{"direction", "down"}}, Number(tunnels.down)}});
+}
+
+void AddTokens(Families& out, const RegistryTokensStats& tokens) {
+  Gauge(out, "dartfs_registry_tokens", "Registry tokens and logins held.", Number(tokens.tokens));
+  Counter(out, "dartfs_registry_token_requests_total", "Tokens asked for, by what came of it.",
+          {{{{"result", "begun"}}, Number(tokens.exchanges)},
+           {{{"result", "failed"}}, Number(tokens.failures)},
+           {{{"result", "joined"}}, Number(tokens.joined)},
+           {{{"result", "refused"}}, Number(tokens.refused)}});
+}
+
 void AddNode(Families& out, const MetricsFacts& facts) {
   double active = 0;
   double queued = 0;
@@ -224,6 +244,8 @@ std::string RenderMetrics(const MetricsFacts& facts) {
   AddStore(families, facts);
   AddFlights(families, facts.engine);
   AddHttp(families, facts);
+  AddTunnels(families, facts.tunnels);
+  AddTokens(families, facts.tokens);
   AddNode(families, facts);
   return prometheus::TextSerializer().Serialize(families);
 }

@@ -9,8 +9,10 @@
 
 #include "core/base/time.h"
 #include "core/engine/engine.h"
+#include "httpd/registry_tokens.h"
 #include "httpd/server.h"
 #include "httpd/traffic.h"
+#include "httpd/tunnel_relay.h"
 
 namespace dartfs::httpd {
 
@@ -26,6 +28,8 @@ struct MetricsFacts {
   uint64_t passed_bytes = 0;    // of those
   uint64_t mounts = 0;
   uint64_t dropped_access_lines = 0;
+  TunnelTotals tunnels;
+  RegistryTokensStats tokens;
   core::Duration uptime{};
 };
 

@@ -200,8 +200,7 @@ void ServeObject(core::Store& store, ExchangePtr exchange, std::shared_ptr<Objec
     }
     head.AddLines(lines.type);
   }
-  exchange->note().from = WhereFrom(store, *object, parts.parts);
-  AddClientPlane(head, exchange->note().from, standing);
+  AddClientPlane(head, WhereFrom(store, *object, parts.parts), standing);
   if (parts.parts.empty() || exchange->is_head()) return exchange->Respond(std::move(head));
   parts.first_blocks = IsOpenEnded(range) ? kFirstBlocksOfOpenRange : kFirstBlocks;
   parts.object = std::move(object);

@@ -99,7 +99,7 @@ BodyStep ObjectBody::Next(uint64_t max, BodyWaker wake) {
     core::RangeStep step = stream_->Next(max, std::move(wake));  // takes it only with NotYet
     if (auto* memory = std::get_if<core::MemorySlice>(&step)) {
       refusals_ = 0;
-      return MemoryPiece{memory->bytes, std::move(memory->keep)};
+      return MemoryPiece{memory->bytes, std::move(memory->keep), BytesFrom::kMiss};
     }
     if (std::holds_alternative<core::NotYet>(step)) return NotYet{};
     if (auto* error = std::get_if<core::Error>(&step)) {
@@ -185,7 +185,7 @@ std::optional<BodyStep> ObjectBody::TakeFile(FileSlice slice, BodyWaker& wake) {
     if (auto found = store_.FindCached(slice.pin, slice.offset, slice.length)) {
       auto keep =
           std::make_shared<SentFile>(SentFile{std::move(slice.pin), std::move(found->keep)});
-      return FilePiece{found->fd, found->offset, slice.length, std::move(keep)};
+      return FilePiece{found->fd, found->offset, slice.length, std::move(keep), BytesFrom::kHit};
     }
   }
   if (slice.length > kDiskBytes) {
@@ -194,7 +194,7 @@ std::optional<BodyStep> ObjectBody::TakeFile(FileSlice slice, BodyWaker& wake) {
   }
   Bytes bytes(slice.length);
   if (store_.TryRead(slice.pin, slice.offset, bytes.span)) {
-    return MemoryPiece{bytes.span, std::move(bytes.keep)};
+    return MemoryPiece{bytes.span, std::move(bytes.keep), BytesFrom::kHit};
   }
   auto read = std::make_shared<DiskRead>(std::move(bytes));
   read->at = stream_->position() - slice.length;
@@ -219,7 +219,7 @@ std::optional<BodyStep> ObjectBody::TakeDiskRead(BodyWaker& wake) {
   if (!result) return NotYet{};
   const std::shared_ptr<DiskRead> read = std::move(disk_);
   disk_.reset();
-  if (*result) return MemoryPiece{read->bytes.span, read->bytes.keep};
+  if (*result) return MemoryPiece{read->bytes.span, read->bytes.keep, BytesFrom::kHit};
   if (result->error().code == core::Code::kCancelled) return result->error();
   stream_->Rewind(read->at);
   return std::nullopt;

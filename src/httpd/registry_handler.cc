@@ -125,7 +125,6 @@ void RegistryHandler::Relay(ExchangePtr exchange, AskPtr ask, Attempt attempt) {
   request.authorization = attempt.authorization;
   if (!ask->cached) request.deadline = engine_.scheduler().clock().Now() + options_.timeout;
   AddRelayedFields(exchange->request(), request);
-  exchange->note().from = BytesFrom::kPass;
   RelayOptions options;
   options.finish = [](ResponseHead& head) {
     AddClientPlane(head, BytesFrom::kPass, Standing::kOwnOrigin);

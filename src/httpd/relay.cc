@@ -198,7 +198,7 @@ BodyStep RelayState::Next(uint64_t max, BodyWaker wake) {
       Piece& piece = queue_.front();
       const auto left = std::span<const std::byte>(*piece.bytes).subspan(piece.at);
       const auto part = left.first(std::min<uint64_t>(max, left.size()));
-      step = MemoryPiece{part, piece.bytes};
+      step = MemoryPiece{part, piece.bytes, BytesFrom::kPass};
       piece.at += part.size();
       queued_ -= part.size();
       if (part.size() == left.size()) queue_.pop_front();

@@ -7,6 +7,14 @@
 #include <utility>
 
 namespace dartfs::httpd {
+
+TunnelTotals Totals(const TunnelCounts& counts) {
+  const auto read = [](const std::atomic<uint64_t>& count) {
+    return count.load(std::memory_order_relaxed);
+  };
+  return {read(counts.open),   read(counts.total), read(counts.refused),
+          read(counts.failed), read(counts.up),    read(counts.down)};
+}
 namespace {
 
 constexpr uint64_t kTurnBytes = 4 * TunnelRelay::kBuffered;  // then it is the others' turn

@@ -25,6 +25,12 @@ struct TunnelCounts {
   std::atomic<uint64_t> down{0};     // bytes to clients
 };
 
+// A look at them.
+struct TunnelTotals {
+  uint64_t open = 0, total = 0, refused = 0, failed = 0, up = 0, down = 0;
+};
+TunnelTotals Totals(const TunnelCounts& counts);
+
 // One of the tunnels that may be open, from the request to the end.
 class TunnelPlace {
  public:

@@ -153,7 +153,6 @@ void UrlHandler::Relay(Asked asked, bool follow_redirects) const {
     if (auto cookie = request.Find("Cookie")) call.headers.push_back({"Cookie", *cookie});
   }
   const Standing standing = asked.door == Door::kProxy ? Standing::kProxy : Standing::kOwnOrigin;
-  asked.exchange->note().from = BytesFrom::kPass;
   RelayOptions options;
   options.cookies = asked.door == Door::kProxy;
   const bool behind_prefix = asked.door == Door::kPrefix;

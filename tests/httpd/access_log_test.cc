@@ -20,7 +20,7 @@ namespace {
 
 AccessRecord Record() {
   AccessRecord record;
-  record.unix_seconds = 1704067205;
+  record.unix_ms = 1704067205007;
   record.client = "127.0.0.1:50312";
   record.method = "GET";
   record.target = "/dart/http://h/a.img";
@@ -28,27 +28,23 @@ AccessRecord Record() {
   record.sent = 4096;
   record.complete = true;
   record.took = std::chrono::microseconds(1250);
-  record.note.from = BytesFrom::kHit;
+  record.sent_by[static_cast<size_t>(BytesFrom::kHit)] = 4096;
   return record;
 }
 
 TEST(AccessLine, OfARequest) {
   EXPECT_EQ(FormatAccessLine(Record()),
-            "2024-01-01T00:00:05Z 127.0.0.1:50312 GET /dart/http://h/a.img 206 4096 hit 1.250 -\n");
+            "2024-01-01T00:00:05.007Z 127.0.0.1:50312 GET /dart/http://h/a.img 206 4096 cache=4096 "
+            "1.250 -\n");
 }
 
-TEST(AccessLine, WhereFrom) {
-  const std::pair<BytesFrom, const char*> rows[] = {{BytesFrom::kNone, " - "},
-                                                    {BytesFrom::kHit, " hit "},
-                                                    {BytesFrom::kMiss, " miss "},
-                                                    {BytesFrom::kPeer, " peer "},
-                                                    {BytesFrom::kPass, " pass "}};
-  for (const auto& [from, field] : rows) {
-    AccessRecord record = Record();
-    record.note.from = from;
-    EXPECT_NE(FormatAccessLine(record).find(std::string(" 4096") + field), std::string::npos)
-        << field;
-  }
+TEST(AccessLine, BytesBySource) {
+  AccessRecord record = Record();
+  record.sent_by = {4096, 0, 0, 0, 0};
+  EXPECT_NE(FormatAccessLine(record).find(" 4096 - 1.250"), std::string::npos) << "the node's own";
+  record.sent_by = {1, 2, 3, 4, 5};
+  EXPECT_NE(FormatAccessLine(record).find(" 4096 cache=2,origin=3,peer=4,relay=5 1.250"),
+            std::string::npos);
 }
 
 TEST(AccessLine, AnAnswerThatWasCutAndATraceSaySo) {
@@ -84,8 +80,8 @@ TEST(AccessLine, TargetsOfAllKinds) {
     AccessRecord record = Record();
     record.target = row.target;
     const std::string line = FormatAccessLine(record);
-    EXPECT_EQ(line,
-              "2024-01-01T00:00:05Z 127.0.0.1:50312 GET " + row.field + " 206 4096 hit 1.250 -\n")
+    EXPECT_EQ(line, "2024-01-01T00:00:05.007Z 127.0.0.1:50312 GET " + row.field +
+                        " 206 4096 cache=4096 1.250 -\n")
         << row.name;
     EXPECT_EQ(line.find("secret"), std::string::npos) << row.name;
   }
@@ -107,10 +103,11 @@ TEST(AccessLine, OddNumbers) {
   record.method = "";
   record.client = "";
   record.took = core::Duration(-5);
-  record.unix_seconds = INT64_MAX;
+  record.unix_ms = INT64_MAX;
   record.sent = UINT64_MAX;
   EXPECT_EQ(FormatAccessLine(record),
-            "- - - /dart/http://h/a.img 206 18446744073709551615 hit 0.000 -\n");
+            "292278994-08-17T07:12:55.807Z - - /dart/http://h/a.img 206 18446744073709551615 "
+            "cache=4096 0.000 -\n");
 }
 
 TEST(TraceId, OfAField) {

@@ -138,6 +138,8 @@ MetricsFacts Busy() {
   facts.store.not_admitted_blocks = 17;
   facts.store.bypass = true;
   facts.mounts = 2;
+  facts.tunnels = {21, 22, 23, 24, 25, 26};
+  facts.tokens = {31, 32, 33, 34, 35};
   facts.uptime = std::chrono::milliseconds(1500);
   core::OriginStatus throttled;
   throttled.throttled_ms = 5;
@@ -168,6 +170,17 @@ TEST(Metrics, NumbersStandWhereTheyBelong) {
       {"dartfs_cache_bypass", 1},
       {"dartfs_flights", 300},
       {"dartfs_mounts", 2},
+      {"dartfs_tunnels", 21},
+      {R"(dartfs_tunnels_total{result="made"})", 22},
+      {R"(dartfs_tunnels_total{result="refused"})", 23},
+      {R"(dartfs_tunnels_total{result="failed"})", 24},
+      {R"(dartfs_tunnel_bytes_total{direction="up"})", 25},
+      {R"(dartfs_tunnel_bytes_total{direction="down"})", 26},
+      {"dartfs_registry_tokens", 31},
+      {R"(dartfs_registry_token_requests_total{result="begun"})", 32},
+      {R"(dartfs_registry_token_requests_total{result="failed"})", 33},
+      {R"(dartfs_registry_token_requests_total{result="joined"})", 34},
+      {R"(dartfs_registry_token_requests_total{result="refused"})", 35},
       {"dartfs_uptime_seconds", 1.5},
       {"dartfs_origins", 2},
       {"dartfs_origins_throttled", 1},

@@ -109,6 +109,34 @@ TEST_F(UrlHandlerTest, ARangeBlindOriginIsHandedOnVerbatim) {
   EXPECT_EQ(store_->Stats().blocks, 0u);
 }
 
+TEST_F(UrlHandlerTest, EachAnswersBytesAreCountedByWhoGaveThem) {
+  origin().AddFile("/blind", "relayed");
+  AddFault("/blind", Fault::kIgnoreRange);
+  std::mutex mu;
+  std::vector<std::array<uint64_t, kBytesFrom>> seen;
+  server_options_.on_answered = [&](const AccessRecord& record) {
+    const std::lock_guard lock(mu);
+    seen.push_back(record.sent_by);
+  };
+  Get("/a");
+  ASSERT_TRUE(WaitStored(Open("/a").value()));
+  Get("/a", Range("bytes=1-9"));
+  Get("/a", Range("bytes=0-1,9-10"));
+  Get("/blind");
+  Get("/absent");
+  StopDoor();
+  const std::array<uint64_t, kBytesFrom> cold = {0, 0, bytes_.size(), 0, 0};
+  const std::array<uint64_t, kBytesFrom> warm = {0, 9, 0, 0, 0};
+  const std::array<uint64_t, kBytesFrom> relayed = {0, 0, 0, 0, 7};
+  ASSERT_EQ(seen.size(), 5U);
+  EXPECT_EQ(seen[0], cold);
+  EXPECT_EQ(seen[1], warm);
+  EXPECT_EQ(seen[2][1], 4U) << "of two parts";
+  EXPECT_GT(seen[2][0], 0U) << "the framing between them";
+  EXPECT_EQ(seen[3], relayed);
+  EXPECT_GT(seen[4][0], 0U) << "the node's own words";
+}
+
 TEST_F(UrlHandlerTest, ARangeBlindOriginsHeadIsAGet) {
   AddFault("/a", Fault::kIgnoreRange);
   AddFault("/a", Fault::kGetOnly);
