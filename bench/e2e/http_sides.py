@@ -1,4 +1,4 @@
-"""The comparisons of http_bench: each a class with one_round, rows and `about`."""
+"""The comparisons of http_bench: each a class with one_round, end, rows and `about`."""
 
 import os
 import shutil
@@ -9,7 +9,7 @@ import time
 from harness import wait_until
 from http_node import HttpNode
 from http_series import ServerSeries
-from servers import Origin, Server
+from servers import NGINX_HEAD, Origin, Server
 
 SERVER_CORE, LOAD_CORE = "0", "1"
 BLOCK = 4 << 20
@@ -36,22 +36,8 @@ function done(summary, latency, all)
 end
 """
 
-CONF = """
-daemon off;
-user root;
-worker_processes 1;
-pid {prefix}/nginx.pid;
-error_log {prefix}/error.log;
-events {{ worker_connections 1024; }}
-http {{
+CONF = NGINX_HEAD + """
   access_log off;
-  client_body_temp_path {prefix}/client;
-  proxy_temp_path {prefix}/proxy;
-  fastcgi_temp_path {prefix}/fastcgi;
-  uwsgi_temp_path {prefix}/uwsgi;
-  scgi_temp_path {prefix}/scgi;
-  sendfile on;
-  tcp_nopush on;
   {more}
   server {{
     listen 127.0.0.1:{port};
@@ -83,7 +69,7 @@ class BenchNginx(Server):
             self.port = probe.getsockname()[1]
         self.conf = os.path.join(self.prefix, "nginx.conf")
         with open(self.conf, "w") as file:
-            file.write(CONF.format(prefix=self.prefix, port=self.port, served=served,
+            file.write(CONF.format(workers=1, prefix=self.prefix, port=self.port, served=served,
                                    more=more.format(prefix=self.prefix)))
         case.addCleanup(self.stop)
         self.start()
@@ -151,7 +137,14 @@ class WarmServers:
         return self.nginx.pids() if name == "nginx" else self.node.pids()
 
 
-class Warm:
+class HttpSide:
+    about = ""
+
+    def end(self):
+        pass
+
+
+class Warm(HttpSide):
     """Both servers, one after the other."""
 
     def __init__(self, servers, per_request):
@@ -202,7 +195,7 @@ class Whole(Warm):
         return self.times, self.times * self.servers.size, None
 
 
-class Slice:
+class Slice(HttpSide):
     """nginx as a cache: proxy_cache and slice."""
 
     about = ("behind 20 ms and 50 MB/s a connection: the whole object, one curl, with an empty "

@@ -160,17 +160,15 @@ def _header_pairs(headers):
     return [tuple(pair) for pair in headers]
 
 
-NGINX_CONF = """
+# In front of what one nginx has of its own: {workers}, {prefix}.
+NGINX_HEAD = """
 daemon off;
 user root;
-worker_processes 2;
+worker_processes {workers};
 pid {prefix}/nginx.pid;
 error_log {prefix}/error.log;
 events {{ worker_connections 1024; }}
 http {{
-  include /etc/nginx/mime.types;
-  default_type application/octet-stream;
-  access_log {prefix}/access.log;
   client_body_temp_path {prefix}/client;
   proxy_temp_path {prefix}/proxy;
   fastcgi_temp_path {prefix}/fastcgi;
@@ -178,6 +176,11 @@ http {{
   scgi_temp_path {prefix}/scgi;
   sendfile on;
   tcp_nopush on;
+"""
+NGINX_CONF = NGINX_HEAD + """
+  include /etc/nginx/mime.types;
+  default_type application/octet-stream;
+  access_log {prefix}/access.log;
   server {{
     listen 127.0.0.1:{port};
     root {root};
@@ -203,7 +206,7 @@ class Nginx(Server):
     def start(self):
         conf = os.path.join(self.prefix, "nginx.conf")
         with open(conf, "w") as file:
-            file.write(NGINX_CONF.format(prefix=self.prefix, root=self.root, port=self.port))
+            file.write(NGINX_CONF.format(workers=2, prefix=self.prefix, root=self.root, port=self.port))
         # -e: not even the first line of the log goes to the system's directory.
         self.process = subprocess.Popen(
             ["/usr/sbin/nginx", "-e", os.path.join(self.prefix, "error.log"), "-p", self.prefix,
