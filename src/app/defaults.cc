@@ -54,8 +54,9 @@ core::Status ResolveDefaults(Options& options, const Surroundings& surroundings)
     const uint64_t share = surroundings.memory_limit.value_or(UINT64_MAX) / 8;
     options.inflight = std::clamp(share, kLeastInflightBytes, kMostInflightBytes);
   }
-  for (std::string* path : {&options.cache_dir, &options.ca_file, &options.log_file,
-                            &options.pid_file, &options.mountpoint}) {
+  for (std::string* path :
+       {&options.cache_dir, &options.ca_file, &options.log_file, &options.pid_file,
+        &options.mountpoint, &options.access_log, &options.registry_auth}) {
     MakeAbsolute(*path, surroundings.working_dir);
   }
   return {};

@@ -45,6 +45,8 @@ class NodeImpl final : public Node {
     if (http_ != nullptr) http_->ReopenLog();
     if (auto policy = OriginPolicyOf(now)) {
       if (http_ != nullptr) http_->SetOriginPolicy(*policy);
+      LOG_INFO("reloading: {} rules allow origins, {} deny", policy->allow.size(),
+               policy->deny.size());
       core_->engine().http().SetOriginPolicy(std::move(*policy));
     } else {
       LOG_ERROR("reload: the same origins may be asked as before: {}", policy.error().context);

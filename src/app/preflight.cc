@@ -9,6 +9,7 @@
 #include "fs/catalog.h"
 #include "fs/fuse_mount.h"
 #include "fs/source.h"
+#include "httpd/registry_logins.h"
 
 namespace dartfs::app {
 namespace {
@@ -67,6 +68,7 @@ Status CheckFiles(const Options& options) {
   TRY(CheckCaFile(options.ca_file));
   TRY(CheckWritten("--log-file", options.log_file));
   TRY(CheckWritten("--pid-file", options.pid_file));
+  TRY(CheckWritten("--access-log", options.access_log));
   if (PlaceOf(options.cache_dir) != Place::kOther) return {};
   return MakeError(Code::kInvalidArgument,
                    "--cache-dir " + EscapeForeign(options.cache_dir) + ": is not a directory");
@@ -75,6 +77,10 @@ Status CheckFiles(const Options& options) {
 Status CheckPlaces(const Options& options) {
   TRY(CheckFiles(options));
   TRY(CheckCatalog(options.source));
+  if (!options.registry_auth.empty()) {
+    auto logins = httpd::RegistryLogins::Load(options.registry_auth);
+    if (!logins) return std::move(logins).error();
+  }
   return options.mountpoint.empty() ? Status() : fs::CheckMountpoint(options.mountpoint);
 }
 

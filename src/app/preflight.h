@@ -9,10 +9,11 @@
 
 namespace dartfs::app {
 
-// --ca-file, --log-file, --pid-file and --cache-dir.
+// --ca-file, --log-file, --pid-file, --access-log and --cache-dir.
 core::Status CheckFiles(const Options& options);
 
-// The same, and the mountpoint where one is given: for --check-config.
+// The same, and what is read or mounted where it is given: the catalogue, the registry logins, the
+// mountpoint. For --check-config.
 core::Status CheckPlaces(const Options& options);
 
 // kInvalidArgument: the directory that a file is to be made in is not there. `what` names the file

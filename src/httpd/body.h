@@ -41,9 +41,15 @@ struct BodyEnd {};
 using BodyStep = std::variant<MemoryPiece, FilePiece, NotYet, BodyEnd, core::Error>;
 using BodyWaker = core::UniqueFunction<void()>;
 
+struct TextAnswer;
+// How an error is told to a client that has got nothing yet.
+using ErrorForm = TextAnswer (*)(const core::Error& error);
+
 class Body {
  public:
   virtual ~Body() = default;
+  // Of an error of the first Next; null: as ErrorAnswer has it.
+  virtual ErrorForm error_form() const { return nullptr; }
   // The next piece, of at most `max` bytes, never empty. NotYet: `wake` will run once, on any
   // thread or on the caller's stack; otherwise it is dropped. After BodyEnd or an Error nothing
   // follows. Does not block.

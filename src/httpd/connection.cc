@@ -213,16 +213,19 @@ void Connection::Dispatch(Request request) {
   Expect(request, request.keep_alive && !request.has_body() && !request.expects_continue &&
                       request.method != "CONNECT");
   if (options_.refuse) {
-    ResponseHead busy;
-    busy.status = 503;
-    busy.Add("Retry-After", "1");
     out_->keep_alive = false;
-    return OnAnswer(exchange_, std::move(busy), nullptr, {});
+    if (!events_.ServesWhenFull(request, options_.listener)) return RefuseBusy();
   }
   auto link = std::make_shared<ConnectionLink>(loop_, weak_from_this(), exchange_, gone_,
                                                options_.exchanges);
   events_.OnRequest(std::make_unique<Exchange>(std::move(request), options_.listener,
                                                options_.client, std::move(link)));
+}
+
+void Connection::RefuseBusy() {
+  TextAnswer busy = ErrorAnswer(core::MakeError(
+      core::Code::kBusy, "too many connections are open here (--max-connections): try again soon"));
+  OnAnswer(exchange_, std::move(busy.head), MakeTextBody(std::move(busy.text)), {});
 }
 
 void Connection::OnAnswer(uint64_t exchange, ResponseHead head, std::unique_ptr<Body> body,
@@ -374,7 +377,8 @@ bool Connection::Frame() {
 bool Connection::FailBody(const core::Error& error) {
   Outgoing& out = *out_;
   if (state_ == State::kFirst) {
-    TextAnswer answer = ErrorAnswer(error);
+    const ErrorForm form = out.body != nullptr ? out.body->error_form() : nullptr;
+    TextAnswer answer = form != nullptr ? form(error) : ErrorAnswer(error);
     out.head = std::move(answer.head);
     out.body.reset();
     out.memory = {};

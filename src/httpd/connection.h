@@ -23,6 +23,7 @@ class ConnectionEvents {
  public:
   virtual ~ConnectionEvents() = default;
   virtual void OnRequest(ExchangePtr exchange) = 0;
+  virtual bool ServesWhenFull(const Request& request, const Listener& listener) const = 0;
   virtual void OnAnswered(const AccessRecord& record) = 0;
   // The last call of a connection.
   virtual void OnClosed(Connection& connection) = 0;
@@ -34,7 +35,7 @@ struct ConnectionOptions {
   ServerLimits limits;
   // Exchanges that somebody still holds.
   std::shared_ptr<std::atomic<size_t>> exchanges = std::make_shared<std::atomic<size_t>>(0);
-  bool refuse = false;  // beyond the limit: its one request is answered 503
+  bool refuse = false;  // beyond the limit: its one request is answered, usually 503
 };
 
 class Connection final : public std::enable_shared_from_this<Connection> {
@@ -71,6 +72,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   void Refuse(const BadRequest& bad);
   void Expect(const Request& request, bool keep_alive);
   void Dispatch(Request request);
+  void RefuseBusy();
   void OnAnswer(uint64_t exchange, ResponseHead head, std::unique_ptr<Body> body, AccessNote note);
   void OnHandOver(uint64_t exchange, ResponseHead head, std::unique_ptr<Takeover> takeover,
                   AccessNote note);

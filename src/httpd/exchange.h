@@ -131,6 +131,12 @@ class Handler {
   virtual ~Handler() = default;
   // On an event thread: must not block. Outlives all exchanges.
   virtual void Handle(ExchangePtr exchange) = 0;
+  // Whether that request is answered even on a connection beyond the limit, where others are told
+  // 503. Few can be, at a time.
+  virtual bool ServesWhenFull(const Request& request, const Listener& listener) const {
+    (void)request, (void)listener;
+    return false;
+  }
 };
 
 struct TextAnswer {

@@ -168,7 +168,7 @@ void AddClientPlane(ResponseHead& head, BytesFrom from, Standing standing) {
 
 void ServeObject(core::Store& store, ExchangePtr exchange, std::shared_ptr<Object> object,
                  std::shared_ptr<const core::Requester> requester, Standing standing,
-                 Reauthorize reauthorize) {
+                 Reauthorize reauthorize, ErrorForm error_form) {
   const core::ObjectMeta& meta = object->facts().meta;
   const ConditionFields conditions(exchange->request());
   const Validators validators{meta.etag, meta.last_modified};
@@ -206,6 +206,7 @@ void ServeObject(core::Store& store, ExchangePtr exchange, std::shared_ptr<Objec
   parts.object = std::move(object);
   parts.requester = std::move(requester);
   parts.reauthorize = std::move(reauthorize);
+  parts.error_form = error_form;
   exchange->Respond(std::move(head), std::make_unique<ObjectBody>(store, std::move(parts)));
 }
 

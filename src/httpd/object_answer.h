@@ -18,9 +18,9 @@ enum class Standing : uint8_t { kOwnOrigin, kProxy };
 void AddClientPlane(ResponseHead& head, BytesFrom from, Standing standing);
 
 // Answers at once with the head, or once the first byte is there. `requester`: for whom blocks are
-// fetched; `reauthorize` as in ObjectParts. Any thread.
+// fetched; `reauthorize` and `error_form` as in ObjectParts. Any thread.
 void ServeObject(core::Store& store, ExchangePtr exchange, std::shared_ptr<core::Object> object,
                  std::shared_ptr<const core::Requester> requester, Standing standing,
-                 Reauthorize reauthorize = {});
+                 Reauthorize reauthorize = {}, ErrorForm error_form = nullptr);
 
 }  // namespace dartfs::httpd

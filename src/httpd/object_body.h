@@ -31,6 +31,7 @@ struct ObjectParts {
   std::unique_ptr<Multipart> framing;  // null: no more than one part
   uint64_t first_blocks = 2;           // StreamOptions::first_blocks
   Reauthorize reauthorize = {};        // asked when blocks are refused; empty: that ends the body
+  ErrorForm error_form = nullptr;      // Body::error_form
 };
 
 class ObjectBody final : public Body {
@@ -41,6 +42,7 @@ class ObjectBody final : public Body {
 
   BodyStep Next(uint64_t max, BodyWaker wake) override;
   bool Rest(uint64_t unsent) override;
+  ErrorForm error_form() const override { return what_.error_form; }
 
  private:
   struct DiskRead;

@@ -34,7 +34,9 @@ RegistryWays WaysOf(core::Engine& engine) {
   ways.serve = [&engine](ExchangePtr exchange, std::shared_ptr<core::Object> object,
                          std::shared_ptr<const core::Requester> requester, Reauthorize again) {
     ServeObject(engine.store(), std::move(exchange), std::move(object), std::move(requester),
-                Standing::kOwnOrigin, std::move(again));
+                Standing::kOwnOrigin, std::move(again), [](const Error& error) {
+                  return RegistryErrorAnswer(error, RegistryRoute::kBlob);
+                });
   };
   ways.relay = [&engine](ExchangePtr exchange, core::HttpRequest request, RelayOptions options) {
     RelayCall(engine.http(), std::move(exchange), std::move(request), std::move(options));

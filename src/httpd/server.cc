@@ -76,6 +76,9 @@ class Shard final : public ConnectionEvents {
   }
 
   void OnRequest(ExchangePtr exchange) override { handler_.Handle(std::move(exchange)); }
+  bool ServesWhenFull(const Request& request, const Listener& listener) const override {
+    return handler_.ServesWhenFull(request, listener);
+  }
   void OnAnswered(const AccessRecord& record) override {
     const auto digit = static_cast<size_t>(std::clamp(record.status / 100, 0, 5));
     counters_.answers[digit].fetch_add(1, std::memory_order_relaxed);

@@ -68,6 +68,10 @@ void Service::Handle(ExchangePtr exchange) {
   Pass(std::move(exchange), knock);
 }
 
+bool Service::ServesWhenFull(const Request& request, const Listener& listener) const {
+  return FindDoor(request.method, request.target, DoorsOf(listener)).door == Door::kAdmin;
+}
+
 void Service::Pass(ExchangePtr exchange, const Knock& knock) {
   switch (knock.door) {
     case Door::kPrefix:

@@ -31,6 +31,8 @@ class Service final : public Handler {
   // The handlers outlive it.
   Service(ServiceOptions options, ServiceHandlers handlers);
   void Handle(ExchangePtr exchange) override;
+  // The operator is let in.
+  bool ServesWhenFull(const Request& request, const Listener& listener) const override;
 
  private:
   Doors DoorsFor(const Listener& listener) const;

@@ -1,6 +1,7 @@
 #include "httpd/url_handler.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <utility>
 
@@ -26,6 +27,24 @@ bool MatchesHost(std::string_view pattern, const Url& url) {
   }
   return core::EqualsIgnoreCase(pattern, url.host) ||
          core::EqualsIgnoreCase(pattern, url.host + ":" + std::to_string(url.EffectivePort()));
+}
+
+// RFC 9111 section 3.5: what an Authorization has brought is for a shared cache only where the
+// origin says so.
+bool MayShareAuthorized(const core::AnswerFields& answer) {
+  constexpr std::array<std::string_view, 3> kAllow = {"public", "must-revalidate", "s-maxage"};
+  for (const core::HttpHeader& field : answer.headers) {
+    if (field.name != "Cache-Control") continue;
+    for (const std::string_view each : core::Split(field.value, ',')) {
+      const std::string_view name = core::TrimAscii(each.substr(0, each.find('=')));
+      if (std::any_of(kAllow.begin(), kAllow.end(), [name](std::string_view allowed) {
+            return core::EqualsIgnoreCase(name, allowed);
+          })) {
+        return true;
+      }
+    }
+  }
+  return false;
 }
 
 // A redirect to a place on the same host stays behind the prefix: the client resolves it against
@@ -133,8 +152,10 @@ void UrlHandler::OnOpened(Asked asked, Result<std::shared_ptr<Object>> result) c
     if (error.code == Code::kRedirected) return Relay(std::move(asked), false);
     return asked.exchange->RespondError(error);
   }
-  if (asked.door == Door::kProxy && !(*result)->answer()->shared_cacheable) {
-    return Relay(std::move(asked), true);
+  if (asked.door == Door::kProxy) {
+    const auto answer = (*result)->answer();
+    const bool own = !asked.requester->authorization.empty() && !MayShareAuthorized(*answer);
+    if (own || !answer->shared_cacheable) return Relay(std::move(asked), true);
   }
   const Standing standing = asked.door == Door::kProxy ? Standing::kProxy : Standing::kOwnOrigin;
   ServeObject(engine_.store(), std::move(asked.exchange), std::move(*result),

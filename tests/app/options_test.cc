@@ -351,13 +351,16 @@ TEST(Defaults, InflightMemoryFollowsTheLimit) {
 }
 
 TEST(Defaults, PathsBecomeAbsolute) {
-  Options options = Parsed({"--cache-dir", "c", "--log-file", "/l", "--pid-file", "p/q"});
+  Options options = Parsed({"--cache-dir", "c", "--log-file", "/l", "--pid-file", "p/q",
+                            "--access-log", "a", "--registry-auth", "r.json"});
   options.mountpoint = "m";
   ASSERT_TRUE(ResolveDefaults(options, {.working_dir = "/w"}));
   EXPECT_EQ(options.cache_dir, "/w/c");
   EXPECT_EQ(options.log_file, "/l");
   EXPECT_EQ(options.pid_file, "/w/p/q");
   EXPECT_EQ(options.mountpoint, "/w/m");
+  EXPECT_EQ(options.access_log, "/w/a");
+  EXPECT_EQ(options.registry_auth, "/w/r.json");
   EXPECT_EQ(options.ca_file, "");
 }
 

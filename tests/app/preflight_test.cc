@@ -63,6 +63,10 @@ TEST_F(PreflightTest, WhatIsNotThereIsSaid) {
       {&Options::mountpoint, "/"},
       {&Options::mountpoint, "/proc"},
       {&Options::cache_dir, dir_ + "/file"},
+      {&Options::access_log, dir_ + "/absent/log"},
+      {&Options::access_log, dir_ + "/point"},
+      {&Options::registry_auth, dir_ + "/absent"},
+      {&Options::registry_auth, dir_ + "/file"},  // no JSON
   };
   for (const auto& [field, value] : rows) {
     Options options = right_;

@@ -238,6 +238,7 @@ TEST_F(ConversationTest, BeyondTheLimitClientsAreToldToComeBack) {
   const RawResponse refused = Get("/a");
   EXPECT_EQ(refused.status, 503);
   EXPECT_FALSE(refused.Header("Retry-After").empty());
+  EXPECT_NE(refused.body.find("--max-connections"), std::string::npos);
   held.pop_back();
   int status = 0;  // of the first that is let in: its connection counts a moment longer
   for (int i = 0; i < 50 && status != 200; ++i) {
@@ -245,6 +246,22 @@ TEST_F(ConversationTest, BeyondTheLimitClientsAreToldToComeBack) {
     status = Get("/a").status;
   }
   EXPECT_EQ(status, 200);
+}
+
+TEST_F(ConversationTest, BeyondTheLimitTheOperatorIsLetIn) {
+  class Healthy final : public Handler {
+    void Handle(ExchangePtr exchange) override { exchange->RespondText(200, "ok\n"); }
+  } healthy;
+  admin_ = &healthy;
+  server_options_.limits.connections = 1;
+  RawClient held(port());
+  held.Send(GetText(Range("bytes=0-0")));
+  ASSERT_EQ(held.ReadResponse().status, 206);
+  const RawResponse answer = origin::Get(port(), "/healthz");
+  EXPECT_EQ(answer.status, 200);
+  EXPECT_EQ(answer.Header("Connection"), "close");
+  EXPECT_EQ(Get("/a").status, 503);
+  StopDoor();
 }
 
 TEST_F(ConversationTest, ADrainLetsAnswersEndAndNoNewOnesBegin) {

@@ -86,6 +86,16 @@ TEST_F(RegistryMirrorTest, ALoginThatIsNeededForTheFirstByteOfAKnownBlob) {
   EXPECT_TRUE(answer.body == bytes_.substr(70000, 130001));
 }
 
+TEST_F(RegistryMirrorTest, ABlobsFirstErrorHasTheRegistriesForm) {
+  Mirror("wrong");
+  EXPECT_EQ(Fetch(port(), "HEAD", path_).status, 200);
+  Guard(0);
+  const RawResponse answer = Fetch(port(), "GET", path_);
+  EXPECT_EQ(answer.status, 401);
+  EXPECT_EQ(answer.Header("Content-Type"), "application/json");
+  EXPECT_NE(answer.body.find("\"UNAUTHORIZED\""), std::string::npos) << answer.body;
+}
+
 TEST_F(RegistryMirrorTest, WithoutALoginABodyEndsWhereItIsRefused) {
   Guard(5 * kBlock);
   Mirror("wrong");

@@ -68,9 +68,13 @@ TEST_F(UrlHandlerTest, AProxyCachesOnlyWhatASharedCacheMay) {
     const char* request;
     std::pair<const char*, const char*> response;
   } kRows[] = {
-      {"Cookie: session=1\r\n", {}},      {"", {"Set-Cookie", "a=b"}},
-      {"", {"Cache-Control", "private"}}, {"", {"Cache-Control", "max-age=5, No-Store"}},
-      {"", {"Vary", "Accept-Language"}},  {"", {"Vary", "*"}},
+      {"Cookie: session=1\r\n", {}},
+      {"", {"Set-Cookie", "a=b"}},
+      {"Authorization: Basic dTpw\r\n", {}},
+      {"", {"Cache-Control", "private"}},
+      {"", {"Cache-Control", "max-age=5, No-Store"}},
+      {"", {"Vary", "Accept-Language"}},
+      {"", {"Vary", "*"}},
   };
   int number = 0;
   for (const auto& row : kRows) {
@@ -92,6 +96,18 @@ TEST_F(UrlHandlerTest, AProxyCachesOnlyWhatASharedCacheMay) {
   }
   const auto log = origin().Log();
   EXPECT_EQ(log.front().Header("Cookie"), "session=1");
+}
+
+TEST_F(UrlHandlerTest, WhatAnAuthorizationBroughtAProxyIsSharedWhereTheOriginSaysSo) {
+  for (const char* control : {"public", "max-age=9, Must-Revalidate", "s-maxage=60"}) {
+    const std::string path = std::string("/") + control[0];
+    origin::FileOptions options;
+    options.headers = {{"Cache-Control", control}};
+    origin().AddFile(path, bytes_, options);
+    EXPECT_TRUE(ViaProxy(path, "Authorization: Basic dTpw\r\n").body == bytes_);
+    ASSERT_TRUE(WaitStored(Open(path).value()));
+    EXPECT_EQ(ViaProxy(path).Header("X-Cache"), "HIT") << control;
+  }
 }
 
 TEST_F(UrlHandlerTest, ARangeBlindOriginIsHandedOnVerbatim) {
