@@ -251,6 +251,7 @@ Result<std::unique_ptr<HttpDoor>> HttpDoor::Open(const Options& options, NodeCor
   httpd::ServerOptions server;
   server.threads = ThreadsOf(options);
   server.limits.connections = options.max_connections;
+  if (options.timeout) server.limits.body_time = *options.timeout;
   server.on_answered = [plane = door->parts_->admin.get()](const httpd::AccessRecord& record) {
     plane->OnAnswered(record);
   };

@@ -545,18 +545,29 @@ void Connection::Tick() {
       if (now - since_ > kLinger) Close();
       return;
     case State::kHandling:
-    case State::kFirst:
       if (now - out_->begun > limits.total_time) Close();
       return;
+    case State::kFirst:
     case State::kSending:
       if (now - out_->begun > limits.total_time) return Close();
-      if (waiting_to_write_) CheckSending(now);
+      if (waiting_to_write_) return CheckSending(now);
+      if (now - out_->progress > limits.body_time) EndForWant();
       return;
     case State::kTaken:
       return takeover_->Tick();
     case State::kClosed:
       return;
   }
+}
+
+// Nothing comes that could be sent.
+void Connection::EndForWant() {
+  const core::Error late = core::MakeError(
+      core::Code::kDeadlineExceeded,
+      fmt::format("{}: nothing has come for {} s; whoever has the bytes does not answer in time "
+                  "(--timeout)",
+                  core::RedactUrl(out_->target), core::ToMillis(options_.limits.body_time) / 1000));
+  if (FailBody(late)) Drive();
 }
 
 // The socket takes nothing. Whether the client does is seen by what is left in it.

@@ -85,6 +85,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   bool Pull();
   bool Frame();
   bool FailBody(const core::Error& error);
+  void EndForWant();
   Sent SendPending();
   Sent SendText();
   Sent SendFile();

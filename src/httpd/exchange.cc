@@ -77,6 +77,10 @@ TextAnswer ErrorAnswer(const core::Error& error) {
   constexpr int64_t kMsPerSecond = 1000;
   TextAnswer answer;
   answer.head.status = StatusOf(error.code);
+  // An origin that is overloaded is not one whose client asks too much.
+  if (error.code == core::Code::kTooManyRequests && error.http_status == 503) {
+    answer.head.status = 503;
+  }
   answer.text = error.context + "\n";
   answer.head.Add("Content-Type", kTextType);
   answer.head.Add("X-Content-Type-Options", "nosniff");

@@ -17,6 +17,8 @@ struct ServerLimits {
   core::Duration idle_time = std::chrono::seconds(75);  // between requests
   // A client that takes nothing of an answer for so long has gone.
   core::Duration send_time = std::chrono::minutes(5);
+  // An answer for which nothing has come for so long ends: 504 before its first byte, else cut off.
+  core::Duration body_time = std::chrono::seconds(60);
   core::Duration total_time = std::chrono::hours(24);  // of one answer, from the request on
   // A client that takes nothing for so long has the memory behind its answer taken back.
   core::Duration rest_after = std::chrono::milliseconds(300);

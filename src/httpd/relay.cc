@@ -122,6 +122,9 @@ ResponseHead HeadFor(const HttpHead& from, bool only_head, bool cookies) {
     if (cookie || IsEntityField(header.name)) head.AddForeign(header.name, header.value);
   }
   const bool bodiless = from.status == 204 || from.status == 304;
+  if (!bodiless && !head.Find("Content-Type")) {
+    head.Add("Content-Type", "application/octet-stream");
+  }
   const auto length = from.Find("Content-Length");
   const auto bytes = length ? core::ParseUint(*length) : std::nullopt;
   if (bodiless) {

@@ -206,7 +206,8 @@ class Nginx(Server):
     def start(self):
         conf = os.path.join(self.prefix, "nginx.conf")
         with open(conf, "w") as file:
-            file.write(NGINX_CONF.format(workers=2, prefix=self.prefix, root=self.root, port=self.port))
+            file.write(NGINX_CONF.format(workers=2, prefix=self.prefix, root=self.root,
+                                         port=self.port))
         # -e: not even the first line of the log goes to the system's directory.
         self.process = subprocess.Popen(
             ["/usr/sbin/nginx", "-e", os.path.join(self.prefix, "error.log"), "-p", self.prefix,

@@ -246,6 +246,39 @@ TEST_F(UrlHandlerTest, TheOriginsTooManyRequestsReachesTheClientAtOnce) {
   EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(10));
 }
 
+TEST_F(UrlHandlerTest, AnOriginThatIsOverloadedIsNotAClientThatAsksTooMuch) {
+  FaultRule rule;
+  rule.path = "/a";
+  rule.fault = Fault::kStatus;
+  rule.status = 503;
+  rule.retry_after = 7;
+  origin().AddFault(rule);
+  const RawResponse answer = Get("/a");
+  EXPECT_EQ(answer.status, 503);
+  EXPECT_EQ(answer.Header("Retry-After"), "7");
+}
+
+TEST_F(UrlHandlerTest, AnAnswerThatNothingComesForEnds) {
+  server_options_.limits.body_time = std::chrono::milliseconds(300);
+  ASSERT_EQ(Ask("HEAD", "/a").status, 200);
+  FaultRule rule;
+  rule.path = "/a";
+  rule.fault = Fault::kStallBody;
+  rule.min_offset = kBlock;
+  origin().AddFault(rule);
+  const auto begun = std::chrono::steady_clock::now();
+  const RawResponse first = Get("/a", Range("bytes=" + std::to_string(kBlock) + "-"));
+  EXPECT_EQ(first.status, 504);
+  EXPECT_NE(first.body.find("127.0.0.1"), std::string::npos) << "names the URL";
+  RawClient client(port());
+  client.Send("GET " + Target("/a") + " HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  const RawResponse later = client.ReadResponse();
+  EXPECT_LT(later.body.size(), bytes_.size());
+  EXPECT_TRUE(bytes_.starts_with(later.body));
+  EXPECT_NE(client.state(), RawClient::State::kOpen);
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(10));
+}
+
 TEST_F(UrlHandlerTest, ACredentialGoesToItsOriginAndSharesNothingWithOthers) {
   AddFault("/a", Fault::kAuth);
   const std::string right = "Authorization: Basic dXNlcjpwYXNzd29yZA==\r\n";

@@ -152,6 +152,16 @@ Code CodeOfStatus(int status) {
   }
 }
 
+// RFC 9110 section 15.3.7.2: what is announced as several parts is not one's bytes.
+Status CheckOnePart(const HttpHead& head, const std::string& what) {
+  constexpr std::string_view kSeveral = "multipart/byteranges";
+  const std::string type = HeaderOr(head, "Content-Type");
+  if (!EqualsIgnoreCase(std::string_view(type).substr(0, kSeveral.size()), kSeveral)) return {};
+  return MakeError(Code::kBadResponse, what +
+                                           ": several parts (multipart/byteranges) came where "
+                                           "one range was asked for");
+}
+
 }  // namespace
 
 std::optional<ContentRange> ParseContentRange(std::string_view text) {
@@ -202,6 +212,7 @@ Status CheckBlockHead(const HttpHead& head, const ExpectedBlock& expected) {
   }
   if (head.status != 206) return StatusError(head, expected.what);
   TRY(CheckCoding(head, expected.what));
+  TRY(CheckOnePart(head, expected.what));
   const auto value = head.Find("Content-Range");
   const auto range = value ? ParseContentRange(*value) : std::nullopt;
   if (!range || !range->total) return BadRange(head, expected.what);
@@ -254,6 +265,7 @@ Result<ProbeFacts> ReadProbeHead(const HttpHead& head, bool fixed, const std::st
     facts.size = 0;
   } else if (head.status == 206) {
     TRY(CheckCoding(head, what));
+    TRY(CheckOnePart(head, what));
     const auto range = range_text ? ParseContentRange(*range_text) : std::nullopt;
     if (!range || range->first != 0 || range->last != 0) return BadRange(head, what);
     if (!range->total) {

@@ -93,7 +93,8 @@ bool ControlAllows(std::string_view control) {
   if (!members) return false;
   return std::none_of(members->begin(), members->end(), [](std::string_view member) {
     const std::string_view name = TrimAscii(member.substr(0, member.find('=')));
-    return EqualsIgnoreCase(name, "no-store") || EqualsIgnoreCase(name, "private");
+    return EqualsIgnoreCase(name, "no-store") || EqualsIgnoreCase(name, "private") ||
+           EqualsIgnoreCase(name, "no-cache");  // or else each use would need a question
   });
 }
 

@@ -54,6 +54,7 @@ const char* HintOf(CURLcode code) {
 }  // namespace
 
 Error CurlError(CURLcode code, const std::string& what, const char* detail, long os_errno) {
+  if (code == CURLE_OUT_OF_MEMORY) detail = "the head of the answer is too large to be taken";
   const char* text = detail != nullptr && *detail != '\0' ? detail : curl_easy_strerror(code);
   Error error = MakeError(CodeOf(code), what + ": " + EscapeForeign(text, 200) + HintOf(code));
   error.sys_errno = static_cast<int>(os_errno);

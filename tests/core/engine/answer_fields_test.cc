@@ -86,7 +86,7 @@ TEST(AnswerFields, WhatASharedCacheMayStore) {
       {"Cache-Control", "x=\"a\\\\\", private", false},
       {"Cache-Control", "x=\"open, max-age=1", false},
       {"Cache-Control", "x-private, no-store2, privately=1", true},
-      {"Cache-Control", "no-cache", true},
+      {"Cache-Control", "max-age=9, no-cache", false},
       {"Cache-Control", ", ,private", false},
       {"Set-Cookie", "a=b", false},
       {"set-cookie", "", false},
