@@ -334,7 +334,12 @@ class Installed(Case):
         known = set(re.findall(r"--([a-z-]+)", described)) - {"help", "version", "config",
                                                               "check-config"}
         self.assertEqual(named, known)
-        # As it is, and with every line in force.
+        # As it is, and with every line in force; the files that it names are there.
+        for name, place in (("registries.json", "/etc/dartfs"), ("access.log", "/var/log/dartfs")):
+            with open(os.path.join(self.temp, name), "w") as file:
+                file.write("{}")
+            self.assertIn(f"{place}/{name}", example)
+            example = example.replace(f"{place}/{name}", os.path.join(self.temp, name))
         for text in (example, re.sub(r"^#([a-z-]+ = )", r"\1", example, flags=re.MULTILINE)):
             with open(path, "w") as file:
                 file.write(text)
