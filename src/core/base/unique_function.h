@@ -55,7 +55,7 @@ class UniqueFunction<R(Args...)> {
   static constexpr size_t kBytes = 6 * sizeof(void*);
   template <typename F>
   static constexpr bool kFits =
-      sizeof(F) <= kBytes &&
+      sizeof(F) <= kBytes &&  // NOLINT(misc-redundant-expression): not for every F
       alignof(F) <= alignof(std::max_align_t) && std::is_nothrow_move_constructible_v<F>;
 
   struct Methods {
