@@ -367,6 +367,7 @@ void ReadOp::Finish(Status status) {
   const auto self = shared_from_this();
   reader_->Forget(id_);
   if (!status) {
+    // NOLINTNEXTLINE(clang-analyzer-cplusplus.Move): it takes the assignment for a move away
     done(std::move(status).error());
     return;
   }
