@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -54,6 +55,7 @@ struct Connection::Outgoing {
   bool rested = false;  // Body::Rest has been called since the last progress
   int unsent_in_socket = 0;
   core::TimePoint progress{};
+  std::optional<core::TimePoint> wanting;  // since then the body has had nothing to give
 
   bool HasText() const { return text_at < text.size(); }
   bool HasPiece() const { return !memory.bytes.empty() || file.length > 0; }
@@ -330,9 +332,11 @@ bool Connection::Pull() {
   const uint64_t max = std::max(kPieceBytes, kFileBytes);
   BodyStep step = out_->body->Next(max, MakeWaker());
   if (std::holds_alternative<NotYet>(step)) {
+    if (!out_->wanting) out_->wanting = loop_->now();
     Watch(false);
     return false;
   }
+  out_->wanting.reset();
   if (auto* error = std::get_if<core::Error>(&step)) return FailBody(*error);
   if (auto* memory = std::get_if<MemoryPiece>(&step)) {
     out_->memory = std::move(*memory);
@@ -551,7 +555,7 @@ void Connection::Tick() {
     case State::kSending:
       if (now - out_->begun > limits.total_time) return Close();
       if (waiting_to_write_) return CheckSending(now);
-      if (now - out_->progress > limits.body_time) EndForWant();
+      if (out_->wanting && now - *out_->wanting > limits.body_time) EndForWant();
       return;
     case State::kTaken:
       return takeover_->Tick();

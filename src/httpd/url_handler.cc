@@ -103,7 +103,7 @@ Result<std::shared_ptr<const core::Requester>> UrlHandler::RequesterOf(const Req
   requester->untrusted_url = knock.door != Door::kFixedOrigin;
   url->userinfo.clear();
   requester->url = std::move(*url);
-  if (requester->authorization.empty()) memo_.Put(knock.door, knock.rest, requester);
+  if (!own && requester->authorization.empty()) memo_.Put(knock.door, knock.rest, requester);
   return std::shared_ptr<const core::Requester>(std::move(requester));
 }
 
