@@ -279,6 +279,29 @@ TEST_F(UrlHandlerTest, AnAnswerThatNothingComesForEnds) {
   EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(10));
 }
 
+TEST_F(UrlHandlerTest, AnEmptyAuthorizationIsNotRememberedForOthers) {
+  FaultRule rule;
+  rule.path = "/a";
+  rule.fault = Fault::kAuth;
+  rule.credential = "me:pw";
+  origin().AddFault(rule);
+  const std::string target = "/dart/http://me:pw@" + origin().authority() + "/a";
+  const RawResponse without = origin::Fetch(port(), "GET", target, "Authorization: \r\n");
+  EXPECT_EQ(without.status, 401);
+  EXPECT_EQ(origin::Fetch(port(), "GET", target).status, 200) << "the URL's own login";
+}
+
+TEST_F(UrlHandlerTest, AClientThatPausedForLongIsNotCutOff) {
+  const std::string large = Pattern(24 << 20, 7);
+  origin().AddFile("/large", large);
+  server_options_.limits.body_time = std::chrono::milliseconds(600);
+  server_options_.limits.rest_after = std::chrono::milliseconds(200);
+  RawClient client(port());
+  client.Send("GET " + Target("/large") + " HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+  EXPECT_TRUE(client.ReadResponse().body == large);
+}
+
 TEST_F(UrlHandlerTest, ACredentialGoesToItsOriginAndSharesNothingWithOthers) {
   AddFault("/a", Fault::kAuth);
   const std::string right = "Authorization: Basic dXNlcjpwYXNzd29yZA==\r\n";
