@@ -4,7 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
 #include <string>
+#include <vector>
 
 #include "httpd/door_fixture.h"
 
@@ -129,17 +134,28 @@ TEST_F(UrlHandlerTest, EachAnswersBytesAreCountedByWhoGaveThem) {
   origin().AddFile("/blind", "relayed");
   AddFault("/blind", Fault::kIgnoreRange);
   std::mutex mu;
+  std::condition_variable more;
   std::vector<std::array<uint64_t, kBytesFrom>> seen;
   server_options_.on_answered = [&](const AccessRecord& record) {
     const std::lock_guard lock(mu);
     seen.push_back(record.sent_by);
+    more.notify_one();
   };
-  Get("/a");
+  size_t asked = 0;
+  // An answer is counted after its last byte was sent: the client may be back before.
+  const auto ask = [&](const std::string& path, const std::string& fields = "") {
+    Get(path, fields);
+    std::unique_lock lock(mu);
+    const size_t before = asked++;
+    EXPECT_TRUE(more.wait_for(lock, std::chrono::seconds(10), [&] { return seen.size() > before; }))
+        << path;
+  };
+  ask("/a");
   ASSERT_TRUE(WaitStored(Open("/a").value()));
-  Get("/a", Range("bytes=1-9"));
-  Get("/a", Range("bytes=0-1,9-10"));
-  Get("/blind");
-  Get("/absent");
+  ask("/a", Range("bytes=1-9"));
+  ask("/a", Range("bytes=0-1,9-10"));
+  ask("/blind");
+  ask("/absent");
   StopDoor();
   const std::array<uint64_t, kBytesFrom> cold = {0, 0, bytes_.size(), 0, 0};
   const std::array<uint64_t, kBytesFrom> warm = {0, 9, 0, 0, 0};
