@@ -90,6 +90,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   Sent SendText();
   Sent SendFile();
   static Sent Failed();
+  void Cork(bool on);
   void Progress();
   void EndAnswer();
   void Linger();
@@ -108,6 +109,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   bool may_read_ = true;
   bool draining_ = false;
   bool waiting_to_write_ = false;
+  bool corked_ = false;
   uint64_t exchange_ = 0;  // number of the one under way
   core::TimePoint since_;  // the beginning of the state; of kReading, of the request
   std::unique_ptr<Outgoing> out_;

@@ -13,7 +13,7 @@ namespace {
 using core::FileSlice;
 
 // Up to this a copy costs less than a sendfile of its own.
-constexpr uint64_t kCopyBytes = 32 * 1024;
+constexpr uint64_t kCopyBytes = 2 * 1024;
 // Of one read of the disk.
 constexpr uint64_t kDiskBytes = 256 * 1024;
 

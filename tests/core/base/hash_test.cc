@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,46 @@ TEST(Hash, BytesAndTextAgree) {
   EXPECT_EQ(Xxh3(text), Xxh3(AsBytes(text)));
   EXPECT_NE(Xxh3(text), Xxh3(std::string_view("a")));
 }
+
+#if defined(__x86_64__)
+// Whether a vector register has something in its upper half.
+__attribute__((target("avx"), noinline)) bool UpperHalvesAreInUse() {
+  std::array<uint64_t, 16 * 4> ymm{};
+  asm volatile(
+      "vmovdqu %%ymm0, 0(%0)\n vmovdqu %%ymm1, 32(%0)\n vmovdqu %%ymm2, 64(%0)\n"
+      "vmovdqu %%ymm3, 96(%0)\n vmovdqu %%ymm4, 128(%0)\n vmovdqu %%ymm5, 160(%0)\n"
+      "vmovdqu %%ymm6, 192(%0)\n vmovdqu %%ymm7, 224(%0)\n vmovdqu %%ymm8, 256(%0)\n"
+      "vmovdqu %%ymm9, 288(%0)\n vmovdqu %%ymm10, 320(%0)\n vmovdqu %%ymm11, 352(%0)\n"
+      "vmovdqu %%ymm12, 384(%0)\n vmovdqu %%ymm13, 416(%0)\n vmovdqu %%ymm14, 448(%0)\n"
+      "vmovdqu %%ymm15, 480(%0)\n vzeroupper\n"
+      :
+      : "r"(ymm.data())
+      : "memory");
+  for (size_t i = 0; i < ymm.size(); ++i) {
+    if (i % 4 >= 2 && ymm[i] != 0) return true;
+  }
+  return false;
+}
+
+TEST(Hash, LeavesNothingInTheUpperHalvesOfVectorRegisters) {
+  if (__builtin_cpu_supports("avx") == 0) GTEST_SKIP() << "a processor without AVX";
+  asm volatile("vzeroupper");
+  ASSERT_FALSE(UpperHalvesAreInUse());
+  for (const size_t length : {1U, 200U, 241U, 4096U, 65536U, 1048577U}) {
+    const std::string text(length, 'a');
+    Xxh3(text);
+    EXPECT_FALSE(UpperHalvesAreInUse()) << "Xxh3 of " << length;
+    Xxh3(AsBytes(text));
+    EXPECT_FALSE(UpperHalvesAreInUse()) << "Xxh3 of " << length << " bytes";
+    Sha256(text);
+    EXPECT_FALSE(UpperHalvesAreInUse()) << "Sha256 of " << length;
+    for (const char* algorithm : {"sha256", "sha512"}) {
+      Digester::Create(algorithm)->Update(AsBytes(text));
+      EXPECT_FALSE(UpperHalvesAreInUse()) << algorithm << " of " << length;
+    }
+  }
+}
+#endif
 
 TEST(Digester, EqualsTheWholeHoweverTheInputIsCut) {
   std::string text;
