@@ -23,12 +23,11 @@ namespace dartfs::httpd {
 namespace {
 
 constexpr size_t kReadBytes = 64 * 1024;
-// Of memory: what is left of a piece when the client takes no more keeps its block's buffer.
-constexpr uint64_t kPieceBytes = 256 * 1024;
-constexpr uint64_t kFileBytes = 2 * 1024 * 1024;  // of one sendfile
-constexpr uint64_t kTurnBytes = kFileBytes;       // then it is the other connections' turn
-constexpr uint64_t kCorkBytes = 64 * 1024;        // of a piece that is sent in full segments
-constexpr size_t kSpareBytes = 4096;              // of text that an idle connection keeps
+// Then it is the other connections' turn. As much as a socket's buffer takes (tcp_wmem's usual
+// limit): with less, a client that is as fast as the node is woken for each part of an answer.
+constexpr uint64_t kTurnBytes = 4 * 1024 * 1024;
+constexpr uint64_t kCorkBytes = 64 * 1024;  // of a piece that is sent in full segments
+constexpr size_t kSpareBytes = 4096;        // of text that an idle connection keeps
 constexpr core::Duration kLinger = std::chrono::seconds(2);
 // Who has just connected is about to ask, and would take a close for a failure.
 constexpr core::Duration kFresh = std::chrono::milliseconds(500);
@@ -317,23 +316,20 @@ void Connection::OnWake(uint64_t exchange) {
 
 void Connection::Drive() {
   const auto self = shared_from_this();
-  uint64_t turn = 0;
+  turn_left_ = kTurnBytes;
   while (state_ == State::kFirst || state_ == State::kSending) {
-    const uint64_t before = out_->sent;
     const Sent sent = SendPending();
-    turn += out_->sent - before;
     if (sent == Sent::kBroken) return Close();
     if (sent == Sent::kBlocked) return Watch(true);
     if (out_->ended) return EndAnswer();
-    if (turn >= kTurnBytes) return Watch(true);
+    if (turn_left_ == 0) return Watch(true);
     if (!Pull()) return;
   }
 }
 
 // False: there is nothing to be sent now, or the connection is no more.
 bool Connection::Pull() {
-  const uint64_t max = std::max(kPieceBytes, kFileBytes);
-  BodyStep step = out_->body->Next(max, MakeWaker());
+  BodyStep step = out_->body->Next(kTurnBytes, MakeWaker());
   if (std::holds_alternative<NotYet>(step)) {
     if (!out_->wanting) out_->wanting = loop_->now();
     Cork(false);
@@ -416,6 +412,7 @@ Connection::Sent Connection::SendPending() {
   }
   out.memory.keep.reset();
   while (out.file.length > 0) {
+    if (turn_left_ == 0) return Sent::kBlocked;
     const Sent sent = SendFile();
     if (sent != Sent::kAll) return sent;
   }
@@ -441,7 +438,7 @@ Connection::Sent Connection::SendText() {
   const size_t of_memory = static_cast<size_t>(written) - of_text;
   out.text_at += of_text;
   out.memory.bytes = out.memory.bytes.subspan(of_memory);
-  out.Count(of_memory, out.memory.from);
+  CountSent(of_memory, out.memory.from);
   return Sent::kAll;
 }
 
@@ -449,19 +446,24 @@ Connection::Sent Connection::SendFile() {
   Outgoing& out = *out_;
   auto offset = static_cast<off_t>(out.file.offset);
   const ssize_t written =
-      sendfile(socket_.get(), out.file.fd, &offset, std::min(out.file.length, kFileBytes));
+      sendfile(socket_.get(), out.file.fd, &offset, std::min(out.file.length, turn_left_));
   if (written < 0) return Failed();
   if (written == 0) return Sent::kBroken;  // the file has been cut short
   Progress();
   out.file.offset += static_cast<uint64_t>(written);
   out.file.length -= static_cast<uint64_t>(written);
-  out.Count(static_cast<uint64_t>(written), out.file.from);
+  CountSent(static_cast<uint64_t>(written), out.file.from);
   return Sent::kAll;
 }
 
 Connection::Sent Connection::Failed() {
   if (errno == EAGAIN || errno == EWOULDBLOCK) return Sent::kBlocked;
   return errno == EINTR ? Sent::kAll : Sent::kBroken;
+}
+
+void Connection::CountSent(uint64_t bytes, BytesFrom from) {
+  out_->Count(bytes, from);
+  turn_left_ -= std::min(turn_left_, bytes);
 }
 
 // Corked, a socket sends full segments alone. Where the client is as fast as the node it is woken

@@ -90,6 +90,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   Sent SendText();
   Sent SendFile();
   static Sent Failed();
+  void CountSent(uint64_t bytes, BytesFrom from);
   void Cork(bool on);
   void Progress();
   void EndAnswer();
@@ -110,8 +111,9 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   bool draining_ = false;
   bool waiting_to_write_ = false;
   bool corked_ = false;
-  uint64_t exchange_ = 0;  // number of the one under way
-  core::TimePoint since_;  // the beginning of the state; of kReading, of the request
+  uint64_t turn_left_ = 0;  // bytes it may send before others do
+  uint64_t exchange_ = 0;   // number of the one under way
+  core::TimePoint since_;   // the beginning of the state; of kReading, of the request
   std::unique_ptr<Outgoing> out_;
   std::unique_ptr<Outgoing> spare_;  // of the last answer, for the next
   std::unique_ptr<Takeover> takeover_;
