@@ -17,6 +17,11 @@ std::string HeaderOr(const HttpHead& head, std::string_view name, std::string fa
   return value ? std::string(TrimAscii(*value)) : std::move(fallback);
 }
 
+// For RFC 9110's weak comparison.
+std::string_view WithoutWeakness(std::string_view etag) {
+  return etag.starts_with("W/") ? etag.substr(2) : etag;
+}
+
 bool Coded(const HttpHead& head) {
   for (const HttpHeader& header : head.headers) {
     if (!EqualsIgnoreCase(header.name, "Content-Encoding")) continue;
@@ -249,6 +254,16 @@ std::vector<HttpHeader> VersionGuard(std::string_view version) {
     return {{"If-Unmodified-Since", std::string(parsed->last_modified())}};
   }
   return {};
+}
+
+bool NamesAnother(const HttpHead& not_modified, std::string_view version, std::string_view etag) {
+  const auto differ = [](std::string_view known, std::string_view named) {
+    return !known.empty() && !named.empty() && known != named;
+  };
+  const std::string named = HeaderOr(not_modified, "ETag").substr(0, kMaxValidatorBytes);
+  if (differ(WithoutWeakness(etag), WithoutWeakness(named))) return true;
+  const auto parsed = ParseVersion(version);
+  return parsed && differ(parsed->last_modified(), HeaderOr(not_modified, "Last-Modified"));
 }
 
 Result<ProbeFacts> ReadProbeHead(const HttpHead& head, bool fixed, const std::string& what) {

@@ -48,6 +48,11 @@ Status CheckSpoolHead(const HttpHead& head, const ExpectedBlock& expected);
 // Request headers that make the origin refuse (412) rather than send another version.
 std::vector<HttpHeader> VersionGuard(std::string_view version);
 
+// Whether a 304 names another version than the one it was asked about (RFC 9111 section 4.3.4): by
+// its ETag, compared weakly with `etag` (as the version's answer had it), or by its Last-Modified
+// where `version` is made of that. What either side does not name makes no difference.
+bool NamesAnother(const HttpHead& not_modified, std::string_view version, std::string_view etag);
+
 // What an answer to `Range: bytes=0-0` says of the object.
 struct ProbeFacts {
   bool not_modified = false;     // 304

@@ -14,6 +14,16 @@ namespace {
 // to this, to keep the connection.
 constexpr uint64_t kMaxIgnoredBody = 64 * 1024;
 
+std::vector<HttpHeader> Conditions(const std::string& known_version) {
+  const auto version = ParseVersion(known_version);
+  if (!version) return {};
+  if (!version->etag().empty()) return {{"If-None-Match", std::string(version->etag())}};
+  if (!version->last_modified().empty()) {
+    return {{"If-Modified-Since", std::string(version->last_modified())}};
+  }
+  return {};
+}
+
 class ProbeSink final : public HttpSink {
  public:
   ProbeSink(FlightEnv& env, ProbeRequest request, ProbeDone done)
@@ -30,6 +40,7 @@ class ProbeSink final : public HttpSink {
     }
     answer_ = ReadProbeHead(head, request_.fixed, request_.what);
     if (!*answer_) return answer_->error();
+    if ((*answer_)->not_modified) return OnNotModified(head);
     ProbeFacts& facts = **answer_;
     facts.via_redirect = head.effective_url != request_.url.ToString();
     if (facts.range_blind && request_.range_blind && !request_.range_blind()) {
@@ -85,6 +96,19 @@ class ProbeSink final : public HttpSink {
     error.answer = std::make_shared<const HttpHead>(head);
     return error;
   }
+  Status OnNotModified(const HttpHead& head) {
+    if (Conditions(request_.known_version).empty()) {
+      answer_ =
+          MakeError(Code::kBadResponse, request_.what + ": 304 to a request without a condition");
+      return answer_->error();
+    }
+    if (NamesAnother(head, request_.known_version, request_.known_etag)) {
+      answer_ = MakeError(Code::kStale, request_.what + ": a 304 that names another version");
+      return answer_->error();
+    }
+    (*answer_)->via_redirect = head.effective_url != request_.url.ToString();
+    return {};
+  }
   bool IsDirectory(const HttpHead& head) const {
     const auto effective = ParseUrl(head.effective_url);
     return effective && effective->Authority() == request_.url.Authority() &&
@@ -98,16 +122,6 @@ class ProbeSink final : public HttpSink {
   uint64_t body_ = 0;
   bool counting_ = false;
 };
-
-std::vector<HttpHeader> Conditions(const std::string& known_version) {
-  const auto version = ParseVersion(known_version);
-  if (!version) return {};
-  if (!version->etag().empty()) return {{"If-None-Match", std::string(version->etag())}};
-  if (!version->last_modified().empty()) {
-    return {{"If-Modified-Since", std::string(version->last_modified())}};
-  }
-  return {};
-}
 
 }  // namespace
 

@@ -17,6 +17,7 @@ struct ProbeRequest {
   std::string what;  // for errors: "GET <redacted>"
   std::string authorization;
   std::string known_version;  // makes the request conditional; empty or a version text
+  std::string known_etag;     // of that version, as sent
   bool fixed = false;         // content-addressed or declared immutable
   bool untrusted_url = false;
   bool pass_redirects = false;  // kRedirected where the URL answers with one
@@ -29,7 +30,8 @@ using ProbeDone = UniqueFunction<void(Result<ProbeFacts>)>;
 
 // `done` runs once, on a transfer thread. A range-blind object whose length is not stated is read
 // once, to count its bytes (up to the spool limit: kTooLarge). kIsDirectory: redirected to itself
-// plus "/".
+// plus "/". kStale: a 304 to this conditional request that names another version; only a request
+// without `known_version` can tell which. kBadResponse: a 304 to a request without a condition.
 std::shared_ptr<HttpCall> StartProbe(FlightEnv& env, HttpClient& http, ProbeRequest request,
                                      ProbeDone done);
 

@@ -166,10 +166,14 @@ void Resolver::State::SendProbe(const EntryPtr& entry) {
     request.untrusted_url = entry->probe_credential.untrusted_url;
     request.pass_redirects = entry->probe_passes;
     request.fixed = entry->immutable || entry->identity.content_addressed();
-    if (entry->object != nullptr && !entry->object->superseded()) {
+    if (entry->unconditional) {
+      // As if nothing were known.
+    } else if (entry->object != nullptr && !entry->object->superseded()) {
       request.known_version = entry->object->version();
+      request.known_etag = entry->object->facts().meta.etag;
     } else if (entry->object == nullptr && entry->record) {
       request.known_version = entry->record->version;
+      request.known_etag = entry->record->etag;
     }
   }
   request.range_blind = [self = shared_from_this(), entry] { return self->OnRangeBlind(entry); };
@@ -224,7 +228,7 @@ void Resolver::Open(const Url& url, const OpenOptions& options, OpenDone done) {
       }
       entry->waiters.push_back(std::move(waiter));
       begin = !std::exchange(entry->probing, true);
-      if (begin) entry->probes = 0;
+      if (begin) entry->BeginRound();
     }
   }
   if (known) {

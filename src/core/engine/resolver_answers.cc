@@ -28,13 +28,16 @@ bool Unreachable(const Error& error) {
 }  // namespace
 
 void Resolver::State::OnProbe(const EntryPtr& entry, Result<ProbeFacts> answer) {
+  const Code code = answer ? Code::kInternal : answer.error().code;
+  // Everybody had gone; somebody may have come since.
+  bool again = code == Code::kCancelled || code == Code::kRangeBlind;
   {
     MutexLock lock(mu);
     entry->call = nullptr;
+    if (code == Code::kStale) again = !std::exchange(entry->unconditional, true);
   }
-  const Code code = answer ? Code::kInternal : answer.error().code;
-  if (code == Code::kCancelled || code == Code::kRangeBlind) {
-    SendProbe(entry);  // everybody had gone; somebody may have come since
+  if (again) {
+    SendProbe(entry);
     return;
   }
   if (code == Code::kRedirected) {
@@ -92,9 +95,7 @@ void Resolver::State::OnFacts(const EntryPtr& entry, const ProbeFacts& facts) {
     record.range_blind = facts.range_blind;
     record.fields = facts.fields;
   } else if (record.version.empty()) {
-    OnProbeError(entry,
-                 MakeError(Code::kBadResponse, "GET " + entry->identity.redacted_url +
-                                                   ": 304 to a request without a condition"));
+    SendProbe(entry);  // what it was asked about has been forgotten meanwhile
     return;
   }
   record.via_redirect = facts.via_redirect;
@@ -352,7 +353,7 @@ void Resolver::State::Finish(const EntryPtr& entry, const Result<std::shared_ptr
     });
     others = !entry->waiters.empty();
     entry->probing = others;
-    entry->probes = 0;
+    entry->BeginRound();
     if (entry->slow_timer != kNoTimer) env.scheduler.Cancel(entry->slow_timer);
     entry->slow_timer = kNoTimer;
   }

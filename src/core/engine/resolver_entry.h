@@ -84,13 +84,19 @@ struct Entry {
   std::optional<UrlRecord> record;  // from the index
   bool loaded = false;
   bool probing = false;
-  int probes = 0;  // of this round
+  int probes = 0;              // of this round
+  bool unconditional = false;  // this round: a 304 has named another version
   Credential probe_credential;
   bool probe_passes = false;  // it does not follow redirects
   std::shared_ptr<HttpCall> call;
   TimerId slow_timer = kNoTimer;  // see OnSlow
   std::vector<Waiter> waiters;
   TimePoint used{};
+
+  void BeginRound() {
+    probes = 0;
+    unconditional = false;
+  }
 };
 
 // Takes out the waiters for whom `whose` holds; the order of both lots stays.

@@ -16,7 +16,6 @@ Code CodeOf(CURLcode code) {
     case CURLE_SSL_ISSUER_ERROR:
     case CURLE_SSL_INVALIDCERTSTATUS:
     case CURLE_SSL_PINNEDPUBKEYNOTMATCH:
-      return Code::kRefused;
     case CURLE_UNSUPPORTED_PROTOCOL:  // an answer in HTTP/0.9; our own URLs are http or https
     case CURLE_WEIRD_SERVER_REPLY:
     case CURLE_BAD_CONTENT_ENCODING:

@@ -288,6 +288,35 @@ TEST(Admission, Probe) {
   EXPECT_TRUE(ReadProbeHead(Head(304, {}), false, "GET x")->not_modified);
 }
 
+TEST(Admission, A304MayNameAnotherVersion) {
+  const std::string time = "Mon, 02 Jan 2006 15:04:05 GMT";
+  const std::string later = "Mon, 02 Jan 2006 15:04:06 GMT";
+  const std::string by_etag = "e:\"v1\"", by_time = "m:" + time + "/100";
+  const struct {
+    std::string version, etag;
+    std::vector<HttpHeader> headers;
+    bool another;
+  } rows[] = {
+      {by_etag, "\"v1\"", {}, false},
+      {by_etag, "\"v1\"", {{"ETag", "\"v1\""}}, false},
+      {by_etag, "\"v1\"", {{"etag", "W/\"v1\""}}, false},
+      {by_etag, "\"v1\"", {{"ETag", "\"v2\""}}, true},
+      {by_etag, "\"v1\"", {{"ETag", "W/\"v2\""}}, true},
+      {by_etag, "\"v1\"", {{"Last-Modified", later}}, false},
+      {by_time, "", {}, false},
+      {by_time, "", {{"Last-Modified", time}}, false},
+      {by_time, "", {{"Last-Modified", later}}, true},
+      {by_time, "", {{"ETag", "\"v1\""}}, false},
+      {by_time, "W/\"v1\"", {{"ETag", "W/\"v1\""}}, false},
+      {by_time, "W/\"v1\"", {{"ETag", "W/\"v2\""}}, true},
+      {"n:1", "", {{"ETag", "\"v2\""}, {"Last-Modified", later}}, false},
+  };
+  for (const auto& row : rows) {
+    EXPECT_EQ(NamesAnother(Head(304, row.headers), row.version, row.etag), row.another)
+        << row.version << " " << &row - rows;
+  }
+}
+
 TEST(Admission, VersionGuardNeverUsesIfRange) {
   const auto by_etag = VersionGuard("e:\"v1\"");
   ASSERT_EQ(by_etag.size(), 1u);

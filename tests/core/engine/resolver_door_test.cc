@@ -178,6 +178,50 @@ TEST_F(ResolverDoorTest, A304OfARangeBlindObjectIsTwoAnswers) {
   EXPECT_EQ(CodeOf(verbatim), Code::kRangeBlind);
 }
 
+// The version that the cache holds would be shown as the current one although the origin says that
+// there is another.
+TEST_F(ResolverDoorTest, A304ThatNamesAnotherVersionIsAskedAboutWithoutACondition) {
+  Opened first = Ask(kUrl);
+  Serve(fake_.WaitTake());
+  const auto old = *first.get();
+  for (const bool restarted : {false, true}) {
+    if (restarted) AskAnew();
+    OpenOptions anew;
+    anew.revalidate = true;
+    Opened again = Ask(kUrl, anew);
+    const auto call = fake_.WaitTake();
+    EXPECT_NE(call->Header("if-none-match"), "");
+    EXPECT_FALSE(call->Head(304, {{"ETag", restarted ? "\"3\"" : "\"2\""}}));
+    const auto unconditional = fake_.WaitTake();
+    EXPECT_EQ(unconditional->Header("if-none-match"), "");
+    const std::string etag = restarted ? "\"3\"" : "\"2\"";
+    if (unconditional->Head(206, {{"Content-Range", "bytes 0-0/6"}, {"ETag", etag}})) {
+      EXPECT_TRUE(unconditional->Body("b"));
+      unconditional->Done();
+    }
+    const auto object = again.get();
+    ASSERT_TRUE(object) << object.error().ToString();
+    EXPECT_EQ((*object)->version(), "e:" + etag);
+    EXPECT_EQ((*object)->size(), 6u);
+    EXPECT_TRUE(old->superseded());
+  }
+}
+
+TEST_F(ResolverDoorTest, A304WithoutAConditionIsABadAnswer) {
+  Opened opened = Ask(kUrl);
+  EXPECT_FALSE(fake_.WaitTake()->Head(304, {{"ETag", "\"1\""}}));
+  EXPECT_EQ(CodeOf(opened), Code::kBadResponse);
+  // Nor does one help that names another version again and again.
+  Opened known = Ask(kUrl + std::string("b"));
+  Serve(fake_.WaitTake());
+  ASSERT_TRUE(known.get());
+  OpenOptions anew;
+  anew.revalidate = true;
+  Opened again = Ask(kUrl + std::string("b"), anew);
+  for (int i = 0; i < 2; ++i) EXPECT_FALSE(fake_.WaitTake()->Head(304, {{"ETag", "\"2\""}}));
+  EXPECT_EQ(CodeOf(again), Code::kBadResponse);
+}
+
 TEST_F(ResolverDoorTest, ARedirectIsPassedOnWhole) {
   Opened opened = Ask(kUrl, Passing());
   const auto call = fake_.WaitTake();

@@ -89,7 +89,7 @@ TEST_F(CurlTlsTest, CertificatesAreVerified) {
   const std::string url = "https://127.0.0.1:" + std::to_string(port) + "/x?secret";
 
   const SinkPtr unknown = Fetch(url);
-  EXPECT_EQ(unknown->code(), Code::kRefused) << unknown->error().context;
+  EXPECT_EQ(unknown->code(), Code::kBadResponse) << unknown->error().context;
   EXPECT_NE(unknown->error().context.find("--ca-file"), std::string::npos);
   EXPECT_EQ(unknown->error().context.find("secret"), std::string::npos);
 
@@ -112,7 +112,7 @@ TEST_F(CurlTlsTest, CertificateForAnotherHostIsRefused) {
   options.ca_file = Path("cert.pem");
   Make(options);
   const SinkPtr sink = Fetch("https://127.0.0.1:" + std::to_string(port) + "/x");
-  EXPECT_EQ(sink->code(), Code::kRefused) << sink->error().context;
+  EXPECT_EQ(sink->code(), Code::kBadResponse) << sink->error().context;
 }
 
 }  // namespace
