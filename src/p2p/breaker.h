@@ -1,0 +1,78 @@
+// Breaker: which peers are not to be asked now, by what they did last. Not thread-safe; time is an
+// argument.
+//
+// A peer's circuit is closed, open (nothing goes to it) or, once the cool-down is over, half-open:
+// a single request is let through and decides. A peer whose circuit is closed may be suspect
+// beside: nothing new goes to it first, until it answers something.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "core/base/time.h"
+
+namespace dartfs::p2p {
+
+struct BreakerOptions {
+  uint32_t soft_failures = 5;  // so many in a row open the circuit; at least 1
+  core::Duration cooldown = std::chrono::seconds(5);
+  size_t max_peers = 16384;  // remembered; beyond it the circuit that opens again first goes
+};
+
+enum class Circuit : uint8_t { kClosed, kOpen, kHalfOpen };
+
+class Breaker {
+ public:
+  explicit Breaker(BreakerOptions options) : options_(options) {}
+
+  Circuit Of(std::string_view peer, core::TimePoint now) const;
+  // Whether a request may be sent: closed, or half-open and nobody else tries. Takes nothing.
+  bool Allows(std::string_view peer, core::TimePoint now) const;
+  bool IsSuspect(std::string_view peer) const;
+
+  // A request goes out. Of a half-open circuit it is the trial; one that never tells its outcome
+  // makes room for another after a cool-down.
+  void OnSent(std::string_view peer, core::TimePoint now);
+  // Whatever it was, the peer answered: closed, and no suspect.
+  void OnAnswered(std::string_view peer);
+  // A time-out, a 5xx of its own, a body cut short.
+  void OnSoftFailure(std::string_view peer, core::TimePoint now);
+  // No connection: opens at once.
+  void OnHardFailure(std::string_view peer, core::TimePoint now);
+  // It owed bytes and sent none, or lost a race without one. Charges nothing.
+  void OnSilent(std::string_view peer, core::TimePoint now);
+  // The request was given up for reasons of our own: as if it had not been sent.
+  void OnCancelled(std::string_view peer);
+  // The peer is a member no more.
+  void Forget(std::string_view peer);
+
+  size_t remembered() const { return peers_.size(); }
+  size_t CountOpen(core::TimePoint now) const;
+
+ private:
+  struct Peer {
+    uint32_t soft_failures = 0;
+    bool open = false;
+    bool trying = false;
+    bool suspect = false;
+    core::TimePoint until{};  // of the cool-down, or of the trial
+    core::TimePoint touched{};
+  };
+  struct Hash {
+    using is_transparent = void;
+    size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+  };
+
+  const Peer* Find(std::string_view peer) const;
+  Peer& Get(std::string_view peer, core::TimePoint now);
+  void Open(Peer& peer, core::TimePoint now);
+  void MakeRoom();
+
+  const BreakerOptions options_;
+  std::unordered_map<std::string, Peer, Hash, std::equal_to<>> peers_;
+};
+
+}  // namespace dartfs::p2p

@@ -1,0 +1,85 @@
+// Membership: who is in the cluster, by what this node was told and has seen itself
+// (spec/cluster.md 3.9). Pure; not thread-safe; time and chance are arguments.
+//
+// Adding is fast and on hearsay: being wrong costs one request. Forgetting is slow: it moves
+// ownership, so it waits for `forget_after` without direct contact. Direct contact is an answer
+// that a member gave under its own ID, or its calling us; what others say of a member is none, or
+// two survivors would keep a dead one alive for each other.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "core/base/random.h"
+#include "core/base/time.h"
+#include "p2p/view.h"
+
+namespace dartfs::p2p {
+
+struct MembershipOptions {
+  Member self;
+  core::Duration forget_after = std::chrono::seconds(60);
+  size_t max_members = 16384;  // self among them
+  double max_weight = 1000;
+  // Whether an address may be believed (--peer-allow); empty: any.
+  std::function<bool(std::string_view addr)> allows_address = {};
+};
+
+// What of a report was not believed. Its other members are learned all the same.
+struct RejectedMember {
+  std::string id;  // as reported: foreign text
+  const char* why;
+};
+
+class Membership {
+ public:
+  explicit Membership(MembershipOptions options);
+
+  // Hearsay: adds the unknown, takes the newest address and weight of the known. Entries of this
+  // node itself are passed over. Weights that are not finite are refused, others clamped.
+  std::vector<RejectedMember> Learn(std::span<const Member> reported, core::TimePoint now);
+  // `id` has called from `addr` (host:port of its peer listener; empty: it did not say).
+  void OnCalledBy(std::string_view id, std::string_view addr, core::TimePoint now);
+  // A member answered under its own ID; empty: it did not say who it is, and nobody is credited.
+  void OnAnswerOf(std::string_view responder_id, core::TimePoint now);
+  // Forgets who has not been in contact for too long.
+  void Expire(core::TimePoint now);
+
+  const Member& self() const { return options_.self; }
+  size_t size() const { return known_.size() + 1; }
+  // Grows with each change of what Members returns.
+  uint64_t generation() const { return generation_; }
+  // Self included; all ready: what others are like is each node's own matter, and not on the wire.
+  std::vector<Member> Members() const;
+  // Whom to ask for their roster now, when that happens every `interval`: all of a small cluster;
+  // of a large one each between a sixth and a third of forget_after after the last contact, so that
+  // it is in contact three times before it would be forgotten, whoever of the two called.
+  std::vector<std::string> Due(core::TimePoint now, core::Duration interval,
+                               core::Random& random) const;
+
+ private:
+  struct Known {
+    std::string addr;
+    double weight = 1;
+    core::TimePoint contact{};  // or when it was learned of
+  };
+  struct Hash {
+    using is_transparent = void;
+    size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+  };
+
+  const char* WhyNot(const Member& member) const;
+  void Put(const Member& member, core::TimePoint now);
+
+  const MembershipOptions options_;
+  std::unordered_map<std::string, Known, Hash, std::equal_to<>> known_;
+  uint64_t generation_ = 0;
+};
+
+}  // namespace dartfs::p2p

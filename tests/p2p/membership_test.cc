@@ -1,0 +1,215 @@
+#include "p2p/membership.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace dartfs::p2p {
+namespace {
+
+using std::chrono::seconds;
+
+class SeededRandom final : public core::Random {
+ public:
+  uint64_t Next() override { return engine_(); }
+
+ private:
+  std::mt19937_64 engine_{5};
+};
+
+class MembershipTest : public ::testing::Test {
+ protected:
+  void Make(MembershipOptions options) {
+    options.self = {.id = "self", .addr = "s:1"};
+    members_ = std::make_unique<Membership>(std::move(options));
+  }
+  void SetUp() override { Make({}); }
+  std::vector<RejectedMember> Hear(const std::string& id, const std::string& addr = "h:1",
+                                   double weight = 1) {
+    const Member member{.id = id, .addr = addr, .weight = weight};
+    return members_->Learn(std::span(&member, 1), now_);
+  }
+  const Member* Find(const std::string& id) {
+    view_ = std::make_unique<View>(members_->Members());
+    return view_->Find(id);
+  }
+  void Pass(int count) {
+    now_ += seconds(count);
+    members_->Expire(now_);
+  }
+
+  core::TimePoint now_ = core::TimePoint(seconds(1000));
+  std::unique_ptr<Membership> members_;
+  std::unique_ptr<View> view_;
+  SeededRandom random_;
+};
+
+TEST_F(MembershipTest, IsAlwaysAmongItsMembers) {
+  EXPECT_EQ(Find("self")->addr, "s:1");
+  Hear("self", "elsewhere:9", 7);
+  EXPECT_EQ(Find("self")->addr, "s:1") << "nobody tells us who we are";
+  Pass(3600);
+  EXPECT_NE(Find("self"), nullptr);
+}
+
+TEST_F(MembershipTest, AddsOnHearsayAtOnceAndForgetsSlowly) {
+  Hear("a");
+  EXPECT_NE(Find("a"), nullptr);
+  Pass(59);
+  EXPECT_NE(Find("a"), nullptr);
+  Pass(1);
+  EXPECT_EQ(Find("a"), nullptr);
+}
+
+// Two survivors that go on mentioning a dead member, with changing addresses even, would remember
+// it for ever.
+TEST_F(MembershipTest, HearsayIsNoSignOfLife) {
+  Hear("a", "h:1");
+  for (int i = 0; i < 59; ++i) {
+    Pass(1);
+    Hear("a", i % 2 == 0 ? "h:2" : "h:1");
+  }
+  EXPECT_EQ(Find("a")->addr, "h:2") << "the newest address";
+  Pass(1);
+  EXPECT_EQ(Find("a"), nullptr);
+}
+
+TEST_F(MembershipTest, AnAnswerIsCreditedToWhoGaveIt) {
+  Hear("dead", "h:1");
+  Hear("heir", "h:1");  // has the dead one's address now
+  for (int i = 0; i < 6; ++i) {
+    Pass(10);
+    members_->OnAnswerOf("heir", now_);
+    members_->OnAnswerOf("", now_);
+    members_->OnAnswerOf("unknown", now_);
+  }
+  EXPECT_EQ(Find("dead"), nullptr);
+  EXPECT_NE(Find("heir"), nullptr);
+  EXPECT_EQ(Find("unknown"), nullptr);
+}
+
+TEST_F(MembershipTest, WhoCallsIsAliveWhereverItIs) {
+  members_->OnCalledBy("a", "h:1", now_);
+  EXPECT_EQ(Find("a")->addr, "h:1");
+  for (int i = 0; i < 12; ++i) {
+    Pass(10);
+    members_->OnCalledBy("a", i == 5 ? "h:2" : "", now_);
+  }
+  EXPECT_EQ(Find("a")->addr, "h:2");
+  members_->OnCalledBy("nameless", "", now_);
+  EXPECT_EQ(Find("nameless"), nullptr) << "nobody could be asked there";
+  members_->OnCalledBy("self", "x:1", now_);
+  EXPECT_EQ(Find("self")->addr, "s:1");
+}
+
+TEST_F(MembershipTest, ACallKeepsTheWeight) {
+  Hear("a", "h:1", 4);
+  members_->OnCalledBy("a", "h:2", now_);
+  EXPECT_EQ(Find("a")->weight, 4);
+}
+
+TEST_F(MembershipTest, BadEntriesAreRefusedAndTheirSiblingsLearned) {
+  std::vector<Member> reported;
+  for (const char* id : {"", "a b",
+                         "a\x1f"
+                         "b",
+                         "\x7f"})
+    reported.push_back({.id = id, .addr = "h:1"});
+  reported.push_back({.id = "nan", .addr = "h:1", .weight = NAN});
+  reported.push_back({.id = "inf", .addr = "h:1", .weight = INFINITY});
+  reported.push_back({.id = "nowhere", .addr = ""});
+  reported.push_back({.id = "good", .addr = "h:1"});
+  const auto rejected = members_->Learn(reported, now_);
+  EXPECT_EQ(rejected.size(), reported.size() - 1) << "one word about each";
+  EXPECT_EQ(members_->size(), 2U);
+  EXPECT_NE(Find("good"), nullptr);
+}
+
+TEST_F(MembershipTest, WeightsAreClamped) {
+  Hear("zero", "h:1", 0);
+  Hear("less", "h:1", -2);
+  Hear("much", "h:1", 1e300);
+  EXPECT_EQ(Find("zero")->weight, 1);
+  EXPECT_EQ(Find("less")->weight, 1);
+  EXPECT_EQ(Find("much")->weight, 1000);
+}
+
+TEST_F(MembershipTest, OnlyAllowedAddressesAreBelieved) {
+  MembershipOptions options;
+  options.allows_address = [](std::string_view addr) { return addr.starts_with("10."); };
+  Make(std::move(options));
+  EXPECT_EQ(Hear("a", "10.0.0.1:1").size(), 0U);
+  EXPECT_EQ(Hear("b", "203.0.113.9:1").size(), 1U);
+  members_->OnCalledBy("c", "203.0.113.9:1", now_);
+  EXPECT_EQ(members_->size(), 2U);
+  Hear("a", "203.0.113.9:1");
+  EXPECT_EQ(Find("a")->addr, "10.0.0.1:1") << "nor is a known one moved there";
+}
+
+TEST_F(MembershipTest, ThereAreOnlySoMany) {
+  MembershipOptions options;
+  options.max_members = 3;
+  Make(std::move(options));
+  for (int i = 0; i < 10; ++i) Hear("m" + std::to_string(i));
+  EXPECT_EQ(members_->size(), 3U);
+  EXPECT_EQ(Hear("m0", "new:1").size(), 0U) << "who is known may move";
+  EXPECT_EQ(Hear("m9").size(), 1U);
+}
+
+TEST_F(MembershipTest, TheGenerationTellsChangesAlone) {
+  const uint64_t first = members_->generation();
+  Hear("a");
+  const uint64_t second = members_->generation();
+  EXPECT_GT(second, first);
+  Hear("a");
+  members_->OnAnswerOf("a", now_);
+  members_->OnCalledBy("a", "h:1", now_);
+  members_->Expire(now_);
+  EXPECT_EQ(members_->generation(), second);
+  Hear("a", "h:2");
+  const uint64_t third = members_->generation();
+  EXPECT_GT(third, second);
+  Pass(60);
+  EXPECT_GT(members_->generation(), third);
+}
+
+TEST_F(MembershipTest, ASmallClusterIsAskedWhole) {
+  for (int i = 0; i < 20; ++i) Hear("m" + std::to_string(i));
+  EXPECT_EQ(members_->Due(now_, seconds(5), random_).size(), 20U);
+}
+
+TEST_F(MembershipTest, EachOfALargeOneIsInContactThreeTimesBeforeItWouldBeForgotten) {
+  constexpr int kMembers = 2000;
+  std::vector<Member> reported;
+  for (int i = 0; i < kMembers; ++i) {
+    reported.push_back({.id = "m" + std::to_string(i), .addr = "h:1"});
+  }
+  members_->Learn(reported, now_);
+  std::vector<int> contacts(kMembers);
+  size_t most = 0;
+  size_t asked = 0;
+  for (int round = 0; round < 120; ++round) {
+    const auto due = members_->Due(now_, seconds(5), random_);
+    for (const std::string& id : due) {
+      members_->OnAnswerOf(id, now_);
+      ++contacts[static_cast<size_t>(std::stoi(id.substr(1)))];
+    }
+    asked += due.size();
+    if (round > 12) most = std::max(most, due.size());
+    Pass(5);
+    ASSERT_EQ(members_->size(), kMembers + 1U);
+  }
+  // Ten minutes: at least three times in each of ten.
+  EXPECT_GE(*std::min_element(contacts.begin(), contacts.end()), 30);
+  EXPECT_LE(asked, static_cast<size_t>(kMembers) * 60) << "nor twice as often as it must be";
+  EXPECT_LE(most, static_cast<size_t>(kMembers) * 2 / 3) << "not all at the same time";
+}
+
+}  // namespace
+}  // namespace dartfs::p2p
