@@ -11,6 +11,7 @@
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "core/base/text.h"
 #include "core/io/address_policy.h"
@@ -106,24 +107,11 @@ void SetPort(sockaddr& address, uint16_t port) {
 }  // namespace
 
 Result<HostPort> ParseHostPort(std::string_view text) {
-  const auto bad = [&] {
-    return MakeError(Code::kInvalidArgument,
-                     "'" + core::EscapeForeign(text) +
-                         "' is no address to listen on: write host:port, such as 127.0.0.1:8145, "
-                         "[::1]:8145, or :8145 for every address");
-  };
-  const size_t colon = text.rfind(':');
-  if (colon == std::string_view::npos) return bad();
-  std::string_view host = text.substr(0, colon);
-  const auto port = core::ParseUint(text.substr(colon + 1));
-  if (!port || *port > UINT16_MAX) return bad();
-  if (host.starts_with('[')) {
-    if (!host.ends_with(']') || !core::ParseIpLiteral(host)) return bad();
-    host = host.substr(1, host.size() - 2);
-  } else if (host.find(':') != std::string_view::npos) {
-    return bad();
-  }
-  return HostPort{std::string(host), static_cast<uint16_t>(*port)};
+  if (auto parts = core::SplitHostPort(text)) return std::move(*parts);
+  return MakeError(Code::kInvalidArgument,
+                   "'" + core::EscapeForeign(text) +
+                       "' is no address to listen on: write host:port, such as 127.0.0.1:8145, "
+                       "[::1]:8145, or :8145 for every address");
 }
 
 Result<std::vector<ListenSocket>> Listen(const HostPort& where) {

@@ -10,13 +10,11 @@
 
 #include "core/base/result.h"
 #include "core/base/unique_fd.h"
+#include "core/io/host_port.h"
 
 namespace dartfs::httpd {
 
-struct HostPort {
-  std::string host;  // without brackets; empty: every address
-  uint16_t port = 0;
-};
+using core::HostPort;  // no host: every address
 
 // "127.0.0.1:8145", "[::1]:8145", ":8145", "localhost:0". kInvalidArgument.
 core::Result<HostPort> ParseHostPort(std::string_view text);
