@@ -35,7 +35,7 @@ std::vector<uint32_t> Candidates(std::span<const PlacedNode> ready, const Reader
 }  // namespace
 
 ChunkTree::ChunkTree(ViewPtr view, const ReaderIds& readers, uint64_t key, uint32_t fanout)
-    : view_(std::move(view)) {
+    : view_(std::move(view)), key_(key) {
   const auto ready = view_->ready();
   const std::vector<uint32_t> candidates = Candidates(ready, readers);
   std::vector<PlacedNode> nodes;

@@ -25,6 +25,7 @@ class ChunkTree {
   // fewer than two are: then over all again (WIRE.md section 6).
   ChunkTree(ViewPtr view, const ReaderIds& readers, uint64_t key, uint32_t fanout);
 
+  uint64_t key() const { return key_; }
   uint32_t size() const { return tree_.size; }
   std::string_view IdAt(uint32_t position) const;
   const Member& MemberAt(uint32_t position) const;
@@ -39,6 +40,7 @@ class ChunkTree {
 
  private:
   const ViewPtr view_;
+  const uint64_t key_;
   std::vector<uint32_t> order_;      // of view_->ready(), by position
   std::vector<uint32_t> positions_;  // by index of view_->ready(); PreorderTree::kNone: not in it
   PreorderTree tree_;

@@ -97,6 +97,18 @@ uint64_t NodeHash(uint64_t key, std::string_view node_id) {
   return core::Fmix64(core::Fnv1a64().AddLittleEndian(key).Add(node_id).value());
 }
 
+bool RanksBefore(uint64_t key, const PlacedNode& a, const PlacedNode& b) {
+  const Ranked first{NodeHash(key, a.id), WeightOf(a), 0};
+  const Ranked second{NodeHash(key, b.id), WeightOf(b), 1};
+  if (first.weight != second.weight) {
+    const double difference = Score(first) - Score(second);
+    if (difference != 0) return difference > 0;
+  } else if (first.hash != second.hash) {
+    return first.hash > second.hash;
+  }
+  return a.id < b.id;
+}
+
 std::vector<uint32_t> Rank(uint64_t key, std::span<const PlacedNode> nodes) {
   return RankTop(key, nodes, nodes.size());
 }

@@ -1,0 +1,69 @@
+// PeerTable: what one node knows of its peers' conduct, shared by all its routes: circuits, who is
+// suspect and who waits for whom, latencies, the hedges' budget, the last resort's. Not
+// thread-safe; time is an argument.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/time.h"
+#include "p2p/breaker.h"
+#include "p2p/hedge.h"
+#include "p2p/token_bucket.h"
+
+namespace dartfs::p2p {
+
+struct PeerTableOptions {
+  BreakerOptions breaker;
+  HedgeOptions hedge;
+  double hedge_ratio = HedgeBudget::kDefaultRatio;
+  TokenBucketOptions last_resort;  // of each origin
+  size_t max_origins = 1024;
+};
+
+// Told when a peer it waits for has become suspect.
+class PeerWatcher {
+ public:
+  virtual ~PeerWatcher() = default;
+  virtual void OnSuspect(std::string_view peer) = 0;
+};
+
+class PeerTable {
+ public:
+  explicit PeerTable(const PeerTableOptions& options)
+      : options_(options), breaker_(options.breaker), budget_(options.hedge_ratio) {}
+
+  Breaker& breaker() { return breaker_; }
+  const Breaker& breaker() const { return breaker_; }
+  LatencyEstimator& latencies() { return latencies_; }
+  HedgeBudget& hedge_budget() { return budget_; }
+  std::optional<core::Duration> HedgeDelayNow() const {
+    return HedgeDelay(options_.hedge, latencies_);
+  }
+
+  // Whether `origin` (its authority) may be asked as the last resort, and if not, when.
+  bool TakeLastResort(std::string_view origin, bool urgent, core::TimePoint now);
+  core::TimePoint LastResortAt(std::string_view origin, bool urgent, core::TimePoint now);
+
+  // `watcher` waits for `peer` without having got a byte. Each Watch is undone by one Unwatch.
+  void Watch(std::string_view peer, PeerWatcher& watcher);
+  void Unwatch(std::string_view peer, PeerWatcher& watcher);
+  // The peer owes bytes: it becomes suspect, and whoever else waits for it is told.
+  void OnSilent(std::string_view peer, core::TimePoint now);
+
+ private:
+  TokenBucket& BucketOf(std::string_view origin, core::TimePoint now);
+
+  const PeerTableOptions options_;
+  Breaker breaker_;
+  LatencyEstimator latencies_;
+  HedgeBudget budget_;
+  std::map<std::string, TokenBucket, std::less<>> last_resort_;
+  std::multimap<std::string, PeerWatcher*, std::less<>> watchers_;
+};
+
+}  // namespace dartfs::p2p

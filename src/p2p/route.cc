@@ -1,0 +1,348 @@
+#include "p2p/route.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/base/check.h"
+
+namespace dartfs::p2p {
+namespace {
+
+using core::TimePoint;
+
+// The one that is due and the one asked in its stead or beside it.
+constexpr size_t kMaxContenders = 2;
+
+}  // namespace
+
+Route::Route(const RouteOptions& options, PeerTable& peers, RouteRequest request, TimePoint now)
+    : options_(options),
+      peers_(peers),
+      request_(std::move(request)),
+      begun_(now),
+      hedge_delay_(peers.HedgeDelayNow()) {
+  MakeCandidates(now);
+  if (!candidates_.empty()) peers_.hedge_budget().OnFetch();
+}
+
+Route::~Route() {
+  while (!contenders_.empty()) {
+    peers_.breaker().OnCancelled(candidates_[contenders_.back().candidate].peer);
+    End(contenders_.size() - 1);
+  }
+}
+
+void Route::MakeCandidates(TimePoint now) {
+  const auto position = request_.tree->PositionOf(options_.self);
+  if (position == 0U) {
+    origin_is_duty_ = true;
+    if (options_.extensions && request_.new_owner) AddHolders();
+    return;
+  }
+  AddUpstreams(now);
+  if (!options_.extensions) {
+    // The backup is the grandparent, or the root where there is none.
+    if (candidates_.size() > kMaxContenders) candidates_.resize(kMaxContenders);
+    return;
+  }
+  const bool some = std::any_of(candidates_.begin(), candidates_.end(), [&](const Candidate& c) {
+    return !peers_.breaker().IsSuspect(c.peer);
+  });
+  if (some) return;
+  // A dead owner's place is taken by the first in rank that can be asked: by us, maybe.
+  for (uint32_t at = 0; at < request_.tree->size(); ++at) {
+    const std::string_view id = request_.tree->IdAt(at);
+    if (id == options_.self) {
+      origin_is_duty_ = true;
+      return;
+    }
+    if (IsExcluded(id) || peers_.breaker().IsSuspect(id) || !peers_.breaker().Allows(id, now)) {
+      continue;
+    }
+    Add(at, request_.with_url);
+    return;
+  }
+}
+
+void Route::AddUpstreams(TimePoint now) {
+  for (const uint32_t at : request_.tree->Upstreams(options_.self)) {
+    const std::string_view id = request_.tree->IdAt(at);
+    if (!IsExcluded(id) && peers_.breaker().Allows(id, now)) Add(at, request_.with_url);
+  }
+}
+
+// They were the owners before, or held what the owner had.
+void Route::AddHolders() {
+  const uint32_t end = std::min(request_.tree->size(), options_.holders + 1);
+  for (uint32_t at = 1; at < end; ++at) {
+    if (!IsExcluded(request_.tree->IdAt(at))) Add(at, /*with_url=*/false);
+  }
+}
+
+void Route::Add(uint32_t position, bool with_url) {
+  const Member& member = request_.tree->MemberAt(position);
+  const bool known = std::any_of(candidates_.begin(), candidates_.end(), [&](const Candidate& c) {
+    return c.peer == member.id || c.addr == member.addr;
+  });
+  if (known) return;
+  Candidate candidate;
+  candidate.peer = member.id;
+  candidate.addr = member.addr;
+  candidate.with_url = with_url;
+  candidates_.push_back(std::move(candidate));
+}
+
+bool Route::IsExcluded(std::string_view id) const {
+  return id == options_.self ||
+         std::find(request_.path.begin(), request_.path.end(), id) != request_.path.end();
+}
+
+std::optional<RouteStep> Route::Next(TimePoint now) {
+  if (!cancelled_.empty()) {
+    RouteStep step;
+    step.kind = RouteStep::Kind::kCancel;
+    step.attempt = cancelled_.back();
+    cancelled_.pop_back();
+    return step;
+  }
+  if (over_) return std::nullopt;
+  NoteSilence(now);
+  if (origin_attempt_) return std::nullopt;
+  if (Speaking() > 0) return Hedge(now);
+  if (!origin_next_) {
+    if (const auto best = Best(contenders_.empty() && counts_.failovers == 0, now)) {
+      return Ask(*best, /*hedge=*/false, now);
+    }
+    if (BusyUntil(now)) return std::nullopt;
+  }
+  return AskOrigin(now);
+}
+
+// Whoever has sent nothing for too long owes bytes, whether it has sent some before or not.
+void Route::NoteSilence(TimePoint now) {
+  for (Contender& contender : contenders_) {
+    if (contender.silent || now - contender.heard < options_.silence) continue;
+    contender.silent = true;
+    const std::string& peer = candidates_[contender.candidate].peer;
+    if (options_.extensions) peers_.OnSilent(peer, now);
+  }
+}
+
+size_t Route::Speaking() const {
+  return static_cast<size_t>(std::count_if(contenders_.begin(), contenders_.end(),
+                                           [](const Contender& c) { return !c.silent; }));
+}
+
+bool Route::IsAsked(size_t candidate) const {
+  return std::any_of(contenders_.begin(), contenders_.end(),
+                     [candidate](const Contender& c) { return c.candidate == candidate; });
+}
+
+bool Route::MayAsk(const Candidate& candidate, TimePoint now) const {
+  return !candidate.done && candidate.busy_until <= now &&
+         peers_.breaker().Allows(candidate.peer, now);
+}
+
+// The nearest that may be asked. One that is suspect is never the first to be asked, and not before
+// any other.
+std::optional<size_t> Route::Best(bool first, TimePoint now) const {
+  std::optional<size_t> suspect;
+  for (size_t i = 0; i < candidates_.size(); ++i) {
+    if (IsAsked(i) || !MayAsk(candidates_[i], now)) continue;
+    if (!peers_.breaker().IsSuspect(candidates_[i].peer)) return i;
+    if (!suspect) suspect = i;
+  }
+  return first ? std::nullopt : suspect;
+}
+
+std::optional<TimePoint> Route::HedgeAt() const {
+  if (!hedge_delay_ || hedge_denied_ || contenders_.size() != 1 || contenders_[0].silent) {
+    return std::nullopt;
+  }
+  return contenders_[0].begun + *hedge_delay_;
+}
+
+std::optional<RouteStep> Route::Hedge(TimePoint now) {
+  const auto at = HedgeAt();
+  if (!at || now < *at) return std::nullopt;
+  const auto backup = Best(/*first=*/false, now);
+  // One chance a block: what is denied now would only be late afterwards.
+  if (!backup || !peers_.hedge_budget().Take()) {
+    hedge_denied_ = true;
+    return std::nullopt;
+  }
+  ++counts_.hedges;
+  return Ask(*backup, /*hedge=*/true, now);
+}
+
+RouteStep Route::Ask(size_t candidate, bool hedge, TimePoint now) {
+  const Candidate& chosen = candidates_[candidate];
+  if (contenders_.size() >= kMaxContenders) GiveUp(0);
+  Contender contender;
+  contender.attempt = next_attempt_++;
+  contender.candidate = candidate;
+  contender.begun = now;
+  contender.heard = now;
+  contender.hedge = hedge;
+  contenders_.push_back(contender);
+  peers_.breaker().OnSent(chosen.peer, now);
+  peers_.Watch(chosen.peer, *this);
+  RouteStep step;
+  step.attempt = contender.attempt;
+  step.peer = chosen.peer;
+  step.addr = chosen.addr;
+  step.with_url = chosen.with_url;
+  return step;
+}
+
+// When the first of those that are busy may be asked again; nullopt where none is, or where they
+// have been waited for long enough.
+std::optional<TimePoint> Route::BusyUntil(TimePoint now) const {
+  const TimePoint limit = begun_ + options_.busy_limit;
+  if (now >= limit) return std::nullopt;
+  std::optional<TimePoint> earliest;
+  for (const Candidate& candidate : candidates_) {
+    if (candidate.done || candidate.busy_until <= now) continue;
+    earliest = std::min(earliest.value_or(limit), candidate.busy_until);
+  }
+  return earliest;
+}
+
+std::optional<RouteStep> Route::AskOrigin(TimePoint now) {
+  const bool last_resort = options_.extensions && !origin_is_duty_;
+  if (last_resort && !peers_.TakeLastResort(request_.origin, request_.urgent, now)) {
+    return std::nullopt;
+  }
+  origin_attempt_ = next_attempt_++;
+  RouteStep step;
+  step.kind = RouteStep::Kind::kAskOrigin;
+  step.attempt = *origin_attempt_;
+  return step;
+}
+
+TimePoint Route::wake_at(TimePoint now) const {
+  if (over_) return core::kNoDeadline;
+  if (!cancelled_.empty()) return now;
+  TimePoint at = core::kNoDeadline;
+  for (const Contender& contender : contenders_) {
+    if (!contender.silent) at = std::min(at, contender.heard + options_.silence);
+  }
+  if (origin_attempt_) return at;
+  if (const auto hedge = HedgeAt()) at = std::min(at, *hedge);
+  if (Speaking() > 0) return at;
+  if (!origin_next_) {
+    if (Best(contenders_.empty() && counts_.failovers == 0, now)) return now;
+    if (const auto busy = BusyUntil(now)) return std::min(at, *busy);
+  }
+  if (!options_.extensions || origin_is_duty_) return now;
+  return std::min(at, peers_.LastResortAt(request_.origin, request_.urgent, now));
+}
+
+std::optional<size_t> Route::Find(AttemptId attempt) const {
+  const auto found = std::find_if(contenders_.begin(), contenders_.end(),
+                                  [attempt](const Contender& c) { return c.attempt == attempt; });
+  if (found == contenders_.end()) return std::nullopt;
+  return static_cast<size_t>(found - contenders_.begin());
+}
+
+void Route::End(size_t contender) {
+  const Contender& ended = contenders_[contender];
+  if (!ended.bytes) peers_.Unwatch(candidates_[ended.candidate].peer, *this);
+  contenders_.erase(contenders_.begin() + static_cast<ptrdiff_t>(contender));
+}
+
+void Route::GiveUp(size_t contender) {
+  cancelled_.push_back(contenders_[contender].attempt);
+  peers_.breaker().OnCancelled(candidates_[contenders_[contender].candidate].peer);
+  End(contender);
+}
+
+void Route::OnBytes(AttemptId attempt, TimePoint now) {
+  const auto found = Find(attempt);
+  if (!found) return;
+  Contender& contender = contenders_[*found];
+  const std::string& peer = candidates_[contender.candidate].peer;
+  contender.heard = now;
+  if (!contender.bytes) peers_.Unwatch(peer, *this);
+  if (!contender.bytes || contender.silent) peers_.breaker().OnAnswered(peer);
+  contender.bytes = true;
+  contender.silent = false;
+}
+
+void Route::OnFailure(AttemptId attempt, PeerFailure failure, TimePoint now) {
+  if (attempt == origin_attempt_) {
+    over_ = true;
+    while (!contenders_.empty()) GiveUp(contenders_.size() - 1);
+    return;
+  }
+  const auto found = Find(attempt);
+  if (!found) return;
+  Candidate& candidate = candidates_[contenders_[*found].candidate];
+  End(*found);
+  ++counts_.failovers;
+  candidate.done = true;
+  Breaker& breaker = peers_.breaker();
+  switch (failure.kind) {
+    case PeerFailure::Kind::kMiss:
+      breaker.OnAnswered(candidate.peer);
+      return;
+    case PeerFailure::Kind::kBusy:
+      breaker.OnAnswered(candidate.peer);
+      candidate.done = !options_.extensions;
+      candidate.busy_until = now + failure.retry_after;
+      return;
+    case PeerFailure::Kind::kRefused:
+      breaker.OnAnswered(candidate.peer);
+      origin_next_ = true;  // any other would ask with the same credential
+      return;
+    case PeerFailure::Kind::kSoft:
+      breaker.OnSoftFailure(candidate.peer, now);
+      return;
+    case PeerFailure::Kind::kHard:
+    case PeerFailure::Kind::kWrong:
+      breaker.OnHardFailure(candidate.peer, now);
+      return;
+  }
+}
+
+void Route::OnServed(AttemptId by, TimePoint now) {
+  if (over_) return;
+  over_ = true;
+  const auto found = Find(by);
+  if (found) {
+    const Contender winner = contenders_[*found];
+    peers_.latencies().Add(now - winner.begun);
+    peers_.breaker().OnAnswered(candidates_[winner.candidate].peer);
+    if (counts_.hedges > 0) ++(winner.hedge ? counts_.backup_won : counts_.primary_won);
+    End(*found);
+    for (const Contender& loser : contenders_) {
+      const bool lost_mute = winner.hedge && !loser.bytes && !loser.silent;
+      if (lost_mute && options_.extensions) {
+        peers_.OnSilent(candidates_[loser.candidate].peer, now);
+      }
+    }
+  }
+  while (!contenders_.empty()) GiveUp(contenders_.size() - 1);
+  if (origin_attempt_ && by != *origin_attempt_) cancelled_.push_back(*origin_attempt_);
+}
+
+// What waits for it without a byte asks another at once, outside the hedges' budget.
+void Route::OnSuspect(std::string_view peer) {
+  bool changed = false;
+  for (Contender& contender : contenders_) {
+    if (contender.bytes || contender.silent) continue;
+    if (candidates_[contender.candidate].peer != peer) continue;
+    contender.silent = true;
+    changed = !over_;
+  }
+  if (changed && request_.changed) request_.changed();
+}
+
+std::vector<std::string> Route::sources() const {
+  std::vector<std::string> peers;
+  for (const Contender& contender : contenders_)
+    peers.push_back(candidates_[contender.candidate].peer);
+  return peers;
+}
+
+}  // namespace dartfs::p2p

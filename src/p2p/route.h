@@ -1,0 +1,158 @@
+// Route: the decisions of one flight: whom to ask for its block, when to ask a second one, when to
+// give up on whom, when to go to the origin (spec/engine.md 3.8, WIRE.md section 7). Pure: the
+// owner does what Next says and tells what came of it. Not thread-safe.
+//
+// No cycle of flights that wait for one another can arise: a flight waits only for peers that stand
+// before its own node in the chunk's rank, which is the same in every node's eyes, whatever view it
+// has; the rest may be asked for what they hold alone (see admission.h).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/time.h"
+#include "p2p/chunk_tree.h"
+#include "p2p/peer_table.h"
+
+namespace dartfs::p2p {
+
+struct RouteOptions {
+  std::string self;
+  // WIRE.md section 7. Off: as a DART node decides.
+  bool extensions = true;
+  core::Duration silence = std::chrono::seconds(2);      // without a byte that is due: suspect
+  core::Duration busy_limit = std::chrono::seconds(10);  // nothing but "not now": to the origin
+  uint32_t holders = 3;                                  // asked by a new owner
+};
+
+struct RouteRequest {
+  ChunkTreePtr tree;
+  std::string origin;  // its authority, for the last resort's budget
+  // Peers may fetch on our behalf: false where the origin wants a credential that is the client's.
+  bool with_url = true;
+  bool urgent = true;  // a reader waits; else it is read ahead
+  // Ours is a new owner: the view has changed within the last minute (WIRE.md section 7).
+  bool new_owner = false;
+  // The nodes that the request has come through; none of them is asked.
+  std::vector<std::string> path = {};
+  // Next has something new to say, without an event of this route. Runs within a call of another
+  // route's, so it must not call one.
+  std::function<void()> changed = {};
+};
+
+using AttemptId = uint32_t;
+
+struct RouteStep {
+  enum class Kind : uint8_t { kAskPeer, kAskOrigin, kCancel };
+  Kind kind = Kind::kAskPeer;
+  AttemptId attempt = 0;  // of kCancel: the one that is given up
+  std::string peer = {};  // of kAskPeer
+  std::string addr = {};
+  bool with_url = false;  // else only what it holds
+};
+
+// How a request to a peer ended without the whole block.
+struct PeerFailure {
+  enum class Kind : uint8_t {
+    kMiss,     // 404: it has not got it and will not get it
+    kBusy,     // 404, not now
+    kRefused,  // the origin refused the credential in the URL: no fault of the peer's
+    kSoft,     // a time-out, a 5xx, a body cut short
+    kHard,     // no connection
+    kWrong,    // bytes that do not match their checksums
+  };
+  Kind kind = Kind::kMiss;
+  core::Duration retry_after{};  // of kBusy
+};
+
+class Route final : public PeerWatcher {
+ public:
+  Route(const RouteOptions& options, PeerTable& peers, RouteRequest request, core::TimePoint now);
+  ~Route() override;
+  Route(const Route&) = delete;
+  Route& operator=(const Route&) = delete;
+
+  // What is to be done now; again until nullopt, after each event and at wake_at.
+  std::optional<RouteStep> Next(core::TimePoint now);
+  // When Next has something new to say without an event; kNoDeadline: never.
+  core::TimePoint wake_at(core::TimePoint now) const;
+
+  // Events. Of an attempt that has been given up, none has an effect.
+  void OnBytes(AttemptId attempt, core::TimePoint now);
+  void OnFailure(AttemptId attempt, PeerFailure failure, core::TimePoint now);
+  // The block is whole: `by` this attempt. The others are given up: Next says so.
+  void OnServed(AttemptId by, core::TimePoint now);
+  // A reader wants at once what was read ahead.
+  void MakeUrgent() { request_.urgent = true; }
+  void OnSuspect(std::string_view peer) override;
+
+  bool at_origin() const { return origin_attempt_.has_value(); }
+  // Served, or the origin has failed: whether to begin anew is the owner's affair.
+  bool over() const { return over_; }
+  // The peers that are being asked.
+  std::vector<std::string> sources() const;
+
+  struct Counts {
+    uint32_t hedges = 0, failovers = 0, backup_won = 0, primary_won = 0;
+  };
+  const Counts& counts() const { return counts_; }
+
+ private:
+  struct Candidate {
+    std::string peer;
+    std::string addr;
+    bool with_url = true;
+    core::TimePoint busy_until{};
+    bool done = false;  // has answered or failed, and is not asked again
+  };
+  struct Contender {
+    AttemptId attempt = 0;
+    size_t candidate = 0;
+    core::TimePoint begun{};
+    core::TimePoint heard{};  // of its last byte
+    bool bytes = false;
+    bool hedge = false;   // asked beside one that was merely slow
+    bool silent = false;  // owes bytes; another has been asked in its stead
+  };
+
+  void MakeCandidates(core::TimePoint now);
+  void AddUpstreams(core::TimePoint now);
+  void AddHolders();
+  void Add(uint32_t position, bool with_url);
+  bool IsExcluded(std::string_view id) const;
+  bool IsAsked(size_t candidate) const;
+  bool MayAsk(const Candidate& candidate, core::TimePoint now) const;
+  std::optional<size_t> Best(bool first, core::TimePoint now) const;
+  void NoteSilence(core::TimePoint now);
+  size_t Speaking() const;
+  std::optional<core::TimePoint> HedgeAt() const;
+  std::optional<core::TimePoint> BusyUntil(core::TimePoint now) const;
+  RouteStep Ask(size_t candidate, bool hedge, core::TimePoint now);
+  std::optional<RouteStep> Hedge(core::TimePoint now);
+  std::optional<RouteStep> AskOrigin(core::TimePoint now);
+  void End(size_t contender);
+  void GiveUp(size_t contender);
+  std::optional<size_t> Find(AttemptId attempt) const;
+
+  const RouteOptions& options_;
+  PeerTable& peers_;
+  RouteRequest request_;
+  const core::TimePoint begun_;
+  std::vector<Candidate> candidates_;  // constant but for busy_until and done
+  std::vector<Contender> contenders_;
+  std::vector<AttemptId> cancelled_;  // not told yet
+  std::optional<AttemptId> origin_attempt_;
+  bool origin_is_duty_ = false;  // else the last resort
+  bool origin_next_ = false;     // peers can do nothing more
+  bool over_ = false;
+  std::optional<core::Duration> hedge_delay_;
+  bool hedge_denied_ = false;
+  AttemptId next_attempt_ = 1;
+  Counts counts_;
+};
+
+}  // namespace dartfs::p2p

@@ -1,0 +1,418 @@
+#include "p2p/route.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace dartfs::p2p {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using Kind = PeerFailure::Kind;
+
+// The rank of WIRE.md's golden values: 03 04 05 07 08 00 09 06 01 02, parents -1 0 1 2 1 4 0 6 7 6.
+constexpr uint64_t kKey = 0xdeadbeefcafebabe;
+
+class RouteTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::vector<Member> members;
+    for (int i = 0; i < 10; ++i) {
+      const std::string id = "node-0" + std::to_string(i);
+      members.push_back({.id = id, .addr = id + ":1"});
+    }
+    request_.tree = std::make_shared<ChunkTree>(std::make_shared<View>(members), nullptr, kKey, 2);
+    request_.origin = "origin.example";
+    request_.changed = [this] { ++changes_; };
+    Reset({});
+  }
+  void Reset(PeerTableOptions options) {
+    route_.reset();
+    peers_ = std::make_unique<PeerTable>(options);
+  }
+  // p99 of 40 ms, and credit for a hedge.
+  void Learn() {
+    for (int i = 0; i < 16; ++i) peers_->latencies().Add(milliseconds(40));
+    for (int i = 0; i < 20; ++i) peers_->hedge_budget().OnFetch();
+  }
+  void Begin(const std::string& self) {
+    options_.self = self;
+    route_ = std::make_unique<Route>(options_, *peers_, request_, now_);
+  }
+  // The steps that are due: "04" asks node-04, "(04)" for what it holds alone, "origin", "-2" gives
+  // up attempt 2.
+  std::string Steps() {
+    std::string text;
+    while (const auto step = route_->Next(now_)) {
+      if (!text.empty()) text += " ";
+      if (step->kind == RouteStep::Kind::kCancel) {
+        text += "-" + std::to_string(step->attempt);
+      } else if (step->kind == RouteStep::Kind::kAskOrigin) {
+        text += "origin";
+      } else {
+        const std::string peer = step->peer.substr(5);
+        EXPECT_EQ(step->addr, step->peer + ":1");
+        text += step->with_url ? peer : "(" + peer + ")";
+      }
+    }
+    return text;
+  }
+  std::string Fail(AttemptId attempt, Kind kind, core::Duration retry_after = {}) {
+    route_->OnFailure(attempt, {kind, retry_after}, now_);
+    return Steps();
+  }
+  std::string Pass(core::Duration time) {
+    now_ += time;
+    return Steps();
+  }
+  Circuit CircuitOf(const std::string& peer) { return peers_->breaker().Of(peer, now_); }
+
+  core::TimePoint now_ = core::TimePoint(seconds(1000));
+  RouteOptions options_;
+  RouteRequest request_;
+  std::unique_ptr<PeerTable> peers_;
+  std::unique_ptr<Route> route_;
+  int changes_ = 0;
+};
+
+TEST_F(RouteTest, TheParentIsAskedAndTheOwnerAsksTheOrigin) {
+  Begin("node-07");
+  EXPECT_EQ(Steps(), "05");
+  EXPECT_EQ(route_->sources(), std::vector<std::string>{"node-05"});
+  Begin("node-03");
+  EXPECT_EQ(Steps(), "origin");
+  EXPECT_TRUE(route_->at_origin());
+  Begin("stranger");
+  EXPECT_EQ(Steps(), "03") << "who is not in the tree asks the owner";
+}
+
+TEST_F(RouteTest, AMissGoesUpTheTreeAndThenToTheOrigin) {
+  Begin("node-07");
+  EXPECT_EQ(Steps(), "05");
+  EXPECT_EQ(Fail(1, Kind::kMiss), "04");
+  EXPECT_EQ(Fail(2, Kind::kMiss), "03");
+  EXPECT_EQ(Fail(3, Kind::kMiss), "origin");
+  EXPECT_EQ(CircuitOf("node-05"), Circuit::kClosed);
+}
+
+TEST_F(RouteTest, FailoverIsNotOfTheHedgesBudget) {
+  Begin("node-07");
+  Steps();
+  EXPECT_EQ(Fail(1, Kind::kHard), "04") << "without any credit";
+  EXPECT_EQ(CircuitOf("node-05"), Circuit::kOpen);
+  EXPECT_EQ(route_->counts().hedges, 0U);
+  Begin("node-07");
+  EXPECT_EQ(Steps(), "04") << "an open circuit is passed over";
+}
+
+TEST_F(RouteTest, ASlowParentIsHedgedOnceTheEstimatorKnows) {
+  Begin("node-07");
+  Steps();
+  EXPECT_EQ(Pass(seconds(1)), "") << "it knows nothing yet";
+  Learn();
+  Begin("node-07");
+  EXPECT_EQ(Steps(), "05");
+  EXPECT_EQ(route_->wake_at(now_), now_ + milliseconds(40));
+  EXPECT_EQ(Pass(milliseconds(39)), "");
+  EXPECT_EQ(Pass(milliseconds(1)), "04");
+  EXPECT_EQ(route_->sources().size(), 2U);
+  route_->OnBytes(2, now_);
+  route_->OnServed(2, now_);
+  EXPECT_EQ(Steps(), "-1");
+  EXPECT_EQ(route_->counts().backup_won, 1U);
+  EXPECT_TRUE(peers_->breaker().IsSuspect("node-05")) << "lost the race without a byte";
+  EXPECT_EQ(CircuitOf("node-05"), Circuit::kClosed) << "and is not charged";
+}
+
+TEST_F(RouteTest, AHedgeThatTheBudgetDeniesIsNotTriedAgain) {
+  Learn();
+  ASSERT_TRUE(peers_->hedge_budget().Take());
+  Begin("node-07");
+  Steps();
+  EXPECT_EQ(Pass(milliseconds(50)), "");
+  for (int i = 0; i < 20; ++i) peers_->hedge_budget().OnFetch();
+  EXPECT_EQ(Pass(milliseconds(50)), "");
+  EXPECT_EQ(route_->wake_at(now_), core::TimePoint(seconds(1002))) << "when it owes bytes";
+}
+
+TEST_F(RouteTest, ProgressIsNeverChargedThoughAHedgeIsAllowed) {
+  Learn();
+  Begin("node-07");
+  Steps();
+  for (int i = 0; i < 3; ++i) {
+    now_ += milliseconds(10);
+    route_->OnBytes(1, now_);
+    EXPECT_EQ(Steps(), "");
+  }
+  EXPECT_EQ(Pass(milliseconds(10)), "04");
+  route_->OnServed(2, now_);
+  Steps();
+  EXPECT_FALSE(peers_->breaker().IsSuspect("node-05"));
+  EXPECT_EQ(CircuitOf("node-05"), Circuit::kClosed);
+}
+
+TEST_F(RouteTest, AHedgeUnderWayIsNotLaunchedAgainWhenTheFirstFails) {
+  Learn();
+  Begin("node-07");
+  Steps();
+  EXPECT_EQ(Pass(milliseconds(40)), "04");
+  EXPECT_EQ(Fail(1, Kind::kSoft), "");
+  EXPECT_EQ(Fail(2, Kind::kMiss), "03");
+}
+
+TEST_F(RouteTest, WinsAreCountedOnlyWhereAHedgeFired) {
+  Begin("node-07");
+  Steps();
+  Fail(1, Kind::kSoft);
+  route_->OnServed(2, now_);
+  EXPECT_EQ(route_->counts().backup_won + route_->counts().primary_won, 0U);
+  Learn();
+  Begin("node-07");
+  Steps();
+  Pass(milliseconds(40));
+  route_->OnServed(1, now_);
+  EXPECT_EQ(route_->counts().primary_won, 1U);
+  EXPECT_EQ(Steps(), "-2");
+  EXPECT_FALSE(peers_->breaker().IsSuspect("node-04")) << "it was not the slow one";
+}
+
+TEST_F(RouteTest, ASilentParentIsSuspectAndAnotherIsAskedAtOnce) {
+  Begin("node-07");
+  Steps();
+  EXPECT_EQ(Pass(seconds(2) - milliseconds(1)), "");
+  EXPECT_EQ(Pass(milliseconds(1)), "04");
+  EXPECT_TRUE(peers_->breaker().IsSuspect("node-05"));
+  EXPECT_EQ(route_->sources().size(), 2U) << "it may still answer";
+  Begin("node-07");
+  EXPECT_EQ(Steps(), "04") << "nothing new goes to it first";
+}
+
+TEST_F(RouteTest, OneThatStopsInTheMiddleIsSilentToo) {
+  Begin("node-07");
+  Steps();
+  now_ += seconds(1);
+  route_->OnBytes(1, now_);
+  EXPECT_EQ(Pass(milliseconds(1999)), "");
+  EXPECT_EQ(Pass(milliseconds(1)), "04");
+  route_->OnBytes(1, now_);
+  EXPECT_FALSE(peers_->breaker().IsSuspect("node-05")) << "it goes on after all";
+}
+
+TEST_F(RouteTest, AllThatWaitForASuspectFailOverTogether) {
+  Begin("node-07");
+  EXPECT_EQ(Steps(), "05");
+  now_ += seconds(1);
+  Route second(options_, *peers_, request_, now_);
+  EXPECT_EQ(second.Next(now_)->peer, "node-05");
+  Route third(options_, *peers_, request_, now_);
+  EXPECT_EQ(third.Next(now_)->peer, "node-05");
+  third.OnBytes(1, now_);
+  EXPECT_EQ(Pass(seconds(1)), "04");
+  EXPECT_EQ(changes_, 1) << "the second one is told";
+  EXPECT_EQ(second.wake_at(now_), now_);
+  EXPECT_EQ(second.Next(now_)->peer, "node-04");
+  EXPECT_EQ(third.Next(now_), std::nullopt) << "it is getting bytes";
+}
+
+TEST_F(RouteTest, TwoAtMostAreAsked) {
+  Begin("node-07");
+  EXPECT_EQ(Steps(), "05");
+  EXPECT_EQ(Pass(seconds(2)), "04");
+  EXPECT_EQ(Pass(seconds(2)), "03 -1");
+  EXPECT_EQ(route_->sources().size(), 2U);
+}
+
+TEST_F(RouteTest, ADeadOwnersPlaceIsTakenByTheFirstInRank) {
+  peers_->breaker().OnHardFailure("node-03", now_);
+  Begin("node-09");  // whose parent is the owner
+  EXPECT_EQ(Steps(), "04");
+  Begin("node-04");  // which is the first itself
+  EXPECT_EQ(Steps(), "origin");
+  peers_->breaker().OnHardFailure("node-04", now_);
+  Begin("node-09");
+  EXPECT_EQ(Steps(), "05");
+  EXPECT_EQ(Fail(1, Kind::kMiss), "origin");
+  for (int i = 0; i < 10; ++i) peers_->breaker().OnHardFailure("node-0" + std::to_string(i), now_);
+  Begin("node-09");
+  EXPECT_EQ(Steps(), "origin");
+}
+
+TEST_F(RouteTest, ASuspectOwnersPlaceToo) {
+  peers_->OnSilent("node-03", now_);
+  Begin("node-09");
+  EXPECT_EQ(Steps(), "04");
+  EXPECT_EQ(Fail(1, Kind::kMiss), "03") << "before the origin, as it may have come back";
+  Begin("node-04");
+  EXPECT_EQ(Steps(), "origin") << "not first";
+}
+
+TEST_F(RouteTest, ANewOwnerAsksWhoMayHoldIt) {
+  request_.new_owner = true;
+  Begin("node-03");
+  EXPECT_EQ(Steps(), "(04)");
+  EXPECT_EQ(Fail(1, Kind::kMiss), "(05)");
+  EXPECT_EQ(Fail(2, Kind::kHard), "(07)");
+  EXPECT_EQ(Fail(3, Kind::kMiss), "origin");
+  Begin("node-04");
+  EXPECT_EQ(Steps(), "03") << "only the root does";
+}
+
+TEST_F(RouteTest, WhoIsOnTheWayIsNotAsked) {
+  request_.path = {"node-05", "node-03"};
+  Begin("node-07");
+  EXPECT_EQ(Steps(), "04");
+  EXPECT_EQ(Fail(1, Kind::kMiss), "origin");
+}
+
+TEST_F(RouteTest, ABusyPeerIsAskedAgainAndTheOriginIsNotTheNextResort) {
+  Begin("node-04");
+  EXPECT_EQ(Steps(), "03");
+  EXPECT_EQ(Fail(1, Kind::kBusy, milliseconds(300)), "");
+  EXPECT_EQ(route_->wake_at(now_), now_ + milliseconds(300));
+  EXPECT_EQ(Pass(milliseconds(300)), "03");
+  EXPECT_EQ(CircuitOf("node-03"), Circuit::kClosed);
+  EXPECT_EQ(Fail(2, Kind::kBusy, seconds(600)), "");
+  EXPECT_EQ(Pass(seconds(9)), "");
+  EXPECT_EQ(Pass(seconds(1)), "origin") << "not for ever";
+}
+
+TEST_F(RouteTest, WhileOneIsBusyTheOthersAreAsked) {
+  Begin("node-07");
+  Steps();
+  EXPECT_EQ(Fail(1, Kind::kBusy, seconds(1)), "04");
+  EXPECT_EQ(Fail(2, Kind::kMiss), "03");
+  EXPECT_EQ(Fail(3, Kind::kMiss), "");
+  EXPECT_EQ(Pass(seconds(1)), "05");
+}
+
+TEST_F(RouteTest, ACredentialThatTheOriginRefusesIsNotTriedThroughOthers) {
+  Begin("node-07");
+  Steps();
+  EXPECT_EQ(Fail(1, Kind::kRefused), "origin");
+  EXPECT_EQ(CircuitOf("node-05"), Circuit::kClosed);
+}
+
+TEST_F(RouteTest, WrongBytesOpenTheCircuit) {
+  Begin("node-07");
+  Steps();
+  EXPECT_EQ(Fail(1, Kind::kWrong), "04");
+  EXPECT_EQ(CircuitOf("node-05"), Circuit::kOpen);
+}
+
+TEST_F(RouteTest, WithoutAUrlPeersAreAskedForWhatTheyHold) {
+  request_.with_url = false;
+  Begin("node-07");
+  EXPECT_EQ(Steps(), "(05)");
+  EXPECT_EQ(Fail(1, Kind::kMiss), "(04)");
+}
+
+TEST_F(RouteTest, TheLastResortHasABudgetAndTheOwnerNeedsNone) {
+  PeerTableOptions options;
+  options.last_resort = {.per_second = 1, .burst = 2, .reserve = 1};
+  Reset(options);
+  const auto fall = [this] {
+    Begin("node-04");
+    Steps();
+    return Fail(1, Kind::kMiss);
+  };
+  EXPECT_EQ(fall(), "origin");
+  request_.urgent = false;
+  EXPECT_EQ(fall(), "") << "the rest is for readers that wait";
+  EXPECT_EQ(route_->wake_at(now_), now_ + seconds(1));
+  route_->MakeUrgent();
+  EXPECT_EQ(Steps(), "origin");
+  request_.urgent = true;
+  EXPECT_EQ(fall(), "");
+  EXPECT_EQ(Pass(seconds(1)), "origin");
+  request_.origin = "another.example";
+  EXPECT_EQ(fall(), "origin") << "each origin has its own";
+  for (int i = 0; i < 50; ++i) {
+    Begin("node-03");
+    EXPECT_EQ(Steps(), "origin");
+  }
+}
+
+TEST_F(RouteTest, AnOriginThatFailsEndsTheRoute) {
+  Begin("node-03");
+  Steps();
+  route_->OnFailure(1, {Kind::kSoft, {}}, now_);
+  EXPECT_TRUE(route_->over());
+  EXPECT_EQ(Steps(), "");
+  EXPECT_EQ(route_->wake_at(now_), core::kNoDeadline);
+}
+
+TEST_F(RouteTest, ALateAnswerOfASilentPeerEndsTheOriginsTurn) {
+  Begin("node-04");
+  EXPECT_EQ(Steps(), "03");
+  EXPECT_EQ(Pass(seconds(2)), "origin");
+  route_->OnBytes(1, now_);
+  route_->OnServed(1, now_);
+  EXPECT_EQ(Steps(), "-2");
+}
+
+TEST_F(RouteTest, EventsOfWhatWasGivenUpAreNothing) {
+  Begin("node-07");
+  Steps();
+  Fail(1, Kind::kMiss);
+  route_->OnBytes(1, now_);
+  EXPECT_EQ(Fail(1, Kind::kHard), "");
+  EXPECT_EQ(CircuitOf("node-05"), Circuit::kClosed);
+  route_->OnServed(2, now_);
+  route_->OnServed(2, now_);
+  EXPECT_EQ(peers_->latencies().samples(), 1U);
+}
+
+TEST_F(RouteTest, MissesDoNotFeedTheEstimator) {
+  Begin("node-07");
+  Steps();
+  Fail(1, Kind::kMiss);
+  Fail(2, Kind::kSoft);
+  EXPECT_EQ(peers_->latencies().samples(), 0U);
+  now_ += milliseconds(7);
+  route_->OnServed(3, now_);
+  EXPECT_EQ(peers_->latencies().samples(), 1U);
+}
+
+TEST_F(RouteTest, ARouteThatEndsLeavesNobodyCharged) {
+  peers_->breaker().OnHardFailure("node-05", now_);
+  now_ += seconds(5);
+  Begin("node-07");
+  EXPECT_EQ(Steps(), "05") << "the trial";
+  EXPECT_FALSE(peers_->breaker().Allows("node-05", now_));
+  route_.reset();
+  EXPECT_TRUE(peers_->breaker().Allows("node-05", now_));
+  peers_->OnSilent("node-05", now_);  // would call a route that is no more
+  EXPECT_EQ(changes_, 0);
+}
+
+// What DART does: parent, then grandparent, then the origin; no suspects, no budget.
+TEST_F(RouteTest, WithoutExtensionsItDecidesAsADartNodeDoes) {
+  options_.extensions = false;
+  PeerTableOptions options;
+  options.last_resort = {.per_second = 1, .burst = 1, .reserve = 0};
+  Reset(options);
+  for (int i = 0; i < 3; ++i) {
+    Begin("node-07");
+    EXPECT_EQ(Steps(), "05");
+    EXPECT_EQ(Fail(1, Kind::kBusy, seconds(1)), "04");
+    EXPECT_EQ(Fail(2, Kind::kMiss), "origin");
+  }
+  Begin("node-07");
+  Steps();
+  EXPECT_EQ(Pass(seconds(2)), "04");
+  EXPECT_FALSE(peers_->breaker().IsSuspect("node-05"));
+  request_.new_owner = true;
+  Begin("node-03");
+  EXPECT_EQ(Steps(), "origin");
+  request_.new_owner = false;
+  peers_->breaker().OnHardFailure("node-03", now_);
+  Begin("node-04");
+  EXPECT_EQ(Steps(), "origin") << "no usable ancestor";
+}
+
+}  // namespace
+}  // namespace dartfs::p2p
