@@ -18,6 +18,7 @@
 
 #include "core/base/log.h"
 #include "core/base/text.h"
+#include "httpd/connection_link.h"
 
 namespace dartfs::httpd {
 namespace {
@@ -75,54 +76,6 @@ struct Connection::Outgoing {
     fresh.text.clear();
     *this = std::move(fresh);
   }
-};
-
-class ConnectionLink final : public ExchangeLink {
- public:
-  ConnectionLink(std::shared_ptr<EventLoop> loop, std::weak_ptr<Connection> connection,
-                 uint64_t exchange, std::shared_ptr<std::atomic<bool>> gone,
-                 std::shared_ptr<std::atomic<size_t>> alive)
-      : loop_(std::move(loop)),
-        connection_(std::move(connection)),
-        exchange_(exchange),
-        gone_(std::move(gone)),
-        alive_(std::move(alive)) {
-    alive_->fetch_add(1, std::memory_order_relaxed);
-  }
-  ~ConnectionLink() override { alive_->fetch_sub(1, std::memory_order_release); }
-
-  void Answer(ResponseHead head, std::unique_ptr<Body> body, AccessNote note) override {
-    if (loop_->IsCurrent()) {
-      if (const auto connection = connection_.lock()) {
-        connection->OnAnswer(exchange_, std::move(head), std::move(body), std::move(note));
-      }
-      return;
-    }
-    loop_->Post([weak = connection_, exchange = exchange_, head = std::move(head),
-                 body = std::move(body), note = std::move(note)]() mutable {
-      if (const auto connection = weak.lock()) {
-        connection->OnAnswer(exchange, std::move(head), std::move(body), std::move(note));
-      }
-    });
-  }
-  // By a task: what the client has sent behind its request is known only then.
-  void HandOver(ResponseHead head, std::unique_ptr<Takeover> takeover, AccessNote note) override {
-    loop_->Post([weak = connection_, exchange = exchange_, head = std::move(head),
-                 takeover = std::move(takeover), note = std::move(note)]() mutable {
-      if (const auto connection = weak.lock()) {
-        connection->OnHandOver(exchange, std::move(head), std::move(takeover), std::move(note));
-      }
-    });
-  }
-  std::shared_ptr<EventLoop> loop() const override { return loop_; }
-  bool gone() const override { return gone_->load(std::memory_order_relaxed); }
-
- private:
-  const std::shared_ptr<EventLoop> loop_;
-  const std::weak_ptr<Connection> connection_;
-  const uint64_t exchange_;
-  const std::shared_ptr<std::atomic<bool>> gone_;
-  const std::shared_ptr<std::atomic<size_t>> alive_;
 };
 
 Connection::Connection(std::shared_ptr<EventLoop> loop, core::UniqueFd socket,

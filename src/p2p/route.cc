@@ -40,28 +40,49 @@ void Route::MakeCandidates(TimePoint now) {
     return;
   }
   AddUpstreams(now);
-  if (!options_.extensions) {
-    // The backup is the grandparent, or the root where there is none.
-    if (candidates_.size() > kMaxContenders) candidates_.resize(kMaxContenders);
-    return;
+  // DART's backup is the grandparent, or the root where there is none.
+  if (!options_.extensions && candidates_.size() > kMaxContenders) {
+    candidates_.resize(kMaxContenders);
   }
-  const bool some = std::any_of(candidates_.begin(), candidates_.end(), [&](const Candidate& c) {
-    return !peers_.breaker().IsSuspect(c.peer);
-  });
-  if (some) return;
-  // A dead owner's place is taken by the first in rank that can be asked: by us, maybe.
+}
+
+// A dead owner's place is taken by the first in rank that can be asked: by us, maybe. Only once all
+// upstreams are found unusable, which may be long after they were chosen.
+bool Route::AddStandIn(TimePoint now) {
+  if (!options_.extensions || origin_is_duty_ || stand_in_sought_) return false;
+  for (const uint32_t at : request_.tree->Upstreams(options_.self)) {
+    const std::string_view id = request_.tree->IdAt(at);
+    if (!IsExcluded(id) && IsUsable(id, now)) return false;
+  }
+  stand_in_sought_ = true;
   for (uint32_t at = 0; at < request_.tree->size(); ++at) {
     const std::string_view id = request_.tree->IdAt(at);
     if (id == options_.self) {
       origin_is_duty_ = true;
-      return;
+      return false;
     }
-    if (IsExcluded(id) || peers_.breaker().IsSuspect(id) || !peers_.breaker().Allows(id, now)) {
-      continue;
-    }
+    if (IsExcluded(id) || !IsUsable(id, now)) continue;
     Add(at, request_.with_url);
-    return;
+    return true;
   }
+  return false;
+}
+
+// Before the origin, one whose connection broke is asked once more: it may be well, or its dying be
+// known then for what it is.
+bool Route::AllowSecondTry(TimePoint now) {
+  if (!options_.extensions) return false;
+  for (Candidate& candidate : candidates_) {
+    if (!candidate.done || candidate.soft_failures != 1 || !IsUsable(candidate.peer, now)) continue;
+    candidate.done = false;
+    ++candidate.soft_failures;  // not a third time
+    return true;
+  }
+  return false;
+}
+
+bool Route::IsUsable(std::string_view id, TimePoint now) const {
+  return !peers_.breaker().IsSuspect(id) && peers_.breaker().Allows(id, now);
 }
 
 void Route::AddUpstreams(TimePoint now) {
@@ -110,9 +131,9 @@ std::optional<RouteStep> Route::Next(TimePoint now) {
   if (origin_attempt_) return std::nullopt;
   if (Speaking() > 0) return Hedge(now);
   if (!origin_next_) {
-    if (const auto best = Best(contenders_.empty() && counts_.failovers == 0, now)) {
-      return Ask(*best, /*hedge=*/false, now);
-    }
+    auto best = BestNext(now);
+    if (!best && (AddStandIn(now) || AllowSecondTry(now))) best = BestNext(now);
+    if (best) return Ask(*best, /*hedge=*/false, now);
     if (BusyUntil(now)) return std::nullopt;
   }
   return AskOrigin(now);
@@ -153,6 +174,10 @@ std::optional<size_t> Route::Best(bool first, TimePoint now) const {
     if (!suspect) suspect = i;
   }
   return first ? std::nullopt : suspect;
+}
+
+std::optional<size_t> Route::BestNext(TimePoint now) const {
+  return Best(contenders_.empty() && counts_.failovers == 0, now);
 }
 
 std::optional<TimePoint> Route::HedgeAt() const {
@@ -231,7 +256,7 @@ TimePoint Route::wake_at(TimePoint now) const {
   if (const auto hedge = HedgeAt()) at = std::min(at, *hedge);
   if (Speaking() > 0) return at;
   if (!origin_next_) {
-    if (Best(contenders_.empty() && counts_.failovers == 0, now)) return now;
+    if (BestNext(now)) return now;
     if (const auto busy = BusyUntil(now)) return std::min(at, *busy);
   }
   if (!options_.extensions || origin_is_duty_) return now;
@@ -296,6 +321,7 @@ void Route::OnFailure(AttemptId attempt, PeerFailure failure, TimePoint now) {
       origin_next_ = true;  // any other would ask with the same credential
       return;
     case PeerFailure::Kind::kSoft:
+      ++candidate.soft_failures;
       breaker.OnSoftFailure(candidate.peer, now);
       return;
     case PeerFailure::Kind::kHard:

@@ -107,7 +107,8 @@ class Route final : public PeerWatcher {
     std::string addr;
     bool with_url = true;
     core::TimePoint busy_until{};
-    bool done = false;  // has answered or failed, and is not asked again
+    bool done = false;  // has answered or failed
+    uint32_t soft_failures = 0;
   };
   struct Contender {
     AttemptId attempt = 0;
@@ -122,11 +123,15 @@ class Route final : public PeerWatcher {
   void MakeCandidates(core::TimePoint now);
   void AddUpstreams(core::TimePoint now);
   void AddHolders();
+  bool AddStandIn(core::TimePoint now);
+  bool AllowSecondTry(core::TimePoint now);
+  bool IsUsable(std::string_view id, core::TimePoint now) const;
   void Add(uint32_t position, bool with_url);
   bool IsExcluded(std::string_view id) const;
   bool IsAsked(size_t candidate) const;
   bool MayAsk(const Candidate& candidate, core::TimePoint now) const;
   std::optional<size_t> Best(bool first, core::TimePoint now) const;
+  std::optional<size_t> BestNext(core::TimePoint now) const;
   void NoteSilence(core::TimePoint now);
   size_t Speaking() const;
   std::optional<core::TimePoint> HedgeAt() const;
@@ -142,12 +147,13 @@ class Route final : public PeerWatcher {
   PeerTable& peers_;
   RouteRequest request_;
   const core::TimePoint begun_;
-  std::vector<Candidate> candidates_;  // constant but for busy_until and done
+  std::vector<Candidate> candidates_;
   std::vector<Contender> contenders_;
   std::vector<AttemptId> cancelled_;  // not told yet
   std::optional<AttemptId> origin_attempt_;
   bool origin_is_duty_ = false;  // else the last resort
   bool origin_next_ = false;     // peers can do nothing more
+  bool stand_in_sought_ = false;
   bool over_ = false;
   std::optional<core::Duration> hedge_delay_;
   bool hedge_denied_ = false;

@@ -241,6 +241,48 @@ TEST_F(RouteTest, ADeadOwnersPlaceIsTakenByTheFirstInRank) {
   EXPECT_EQ(Steps(), "origin");
 }
 
+// Blocks that were asked for before anybody knew: each child of the owner's would go to the origin.
+TEST_F(RouteTest, AnOwnerThatDiesWhileItIsAskedIsReplacedToo) {
+  for (const Kind kind : {Kind::kHard, Kind::kSoft}) {
+    Reset({});
+    Begin("node-09");
+    EXPECT_EQ(Steps(), "03");
+    for (int i = 0; i < 5; ++i) peers_->breaker().OnSoftFailure("node-03", now_);
+    EXPECT_EQ(Fail(1, kind), "04");
+    EXPECT_EQ(Fail(2, Kind::kMiss), "origin");
+    Begin("node-09");
+    EXPECT_EQ(Steps(), "04");
+  }
+  Reset({});
+  Begin("node-04");
+  EXPECT_EQ(Steps(), "03");
+  EXPECT_EQ(Fail(1, Kind::kHard), "origin");
+}
+
+TEST_F(RouteTest, OneWhoseConnectionBrokeIsAskedOnceMoreBeforeTheOrigin) {
+  Begin("node-04");
+  EXPECT_EQ(Steps(), "03");
+  EXPECT_EQ(Fail(1, Kind::kSoft), "03");
+  EXPECT_EQ(Fail(2, Kind::kSoft), "origin");
+  Begin("node-09");
+  EXPECT_EQ(Steps(), "03");
+  EXPECT_EQ(Fail(1, Kind::kSoft), "03");
+  EXPECT_EQ(Fail(2, Kind::kHard), "04") << "it was its death";
+  Reset({});
+  Begin("node-07");
+  Steps();
+  EXPECT_EQ(Fail(1, Kind::kSoft), "04") << "others come first";
+  EXPECT_EQ(Fail(2, Kind::kMiss), "03");
+  EXPECT_EQ(Fail(3, Kind::kMiss), "05");
+  EXPECT_EQ(Fail(4, Kind::kMiss), "origin");
+}
+
+TEST_F(RouteTest, AnOwnerThatMissesHasNoStandIn) {
+  Begin("node-09");
+  EXPECT_EQ(Steps(), "03");
+  EXPECT_EQ(Fail(1, Kind::kMiss), "origin");
+}
+
 TEST_F(RouteTest, ASuspectOwnersPlaceToo) {
   peers_->OnSilent("node-03", now_);
   Begin("node-09");

@@ -1,0 +1,133 @@
+#include "sim/world.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
+
+namespace dartfs::sim {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr core::Duration kLimit = seconds(600);
+
+Options Small(uint64_t seed) {
+  Options options;
+  options.seed = seed;
+  options.nodes = 16;
+  options.object_bytes = (uint64_t{96} << 20) + 12345;
+  options.chunk_bytes = uint64_t{32} << 20;
+  options.granule_bytes = uint64_t{1} << 20;
+  return options;
+}
+
+TEST(World, OneSeedReplaysARun) {
+  const auto run = [](uint64_t seed) {
+    World world(Small(seed));
+    world.CrashAt(milliseconds(30), world.OwnerOf(0));
+    const Report report = world.Run(kLimit);
+    return std::to_string(report.events) + " " + std::to_string(report.last_finished.count()) +
+           " " + std::to_string(report.origin_bytes);
+  };
+  EXPECT_EQ(run(7), run(7));
+  EXPECT_NE(run(7), run(8));
+}
+
+TEST(World, ManyReadersCostTheOriginOneFetchOfEachBlock) {
+  for (const uint32_t nodes : {1U, 2U, 3U, 16U, 60U}) {
+    for (const uint32_t fanout : {1U, 2U, 5U}) {
+      Options options = Small(nodes);
+      options.nodes = nodes;
+      options.fanout = fanout;
+      World world(options);
+      const Report report = world.Run(kLimit);
+      EXPECT_EQ(report.finished, nodes);
+      EXPECT_EQ(report.origin_bytes, options.object_bytes) << nodes << " " << fanout;
+      EXPECT_EQ(report.origin_fetches, report.blocks);
+    }
+  }
+}
+
+TEST(World, APipelineIsAsFastAsItsLinks) {
+  Options options;
+  options.nodes = 100;
+  options.object_bytes = uint64_t{256} << 20;
+  World world(options);
+  const Report report = world.Run(kLimit);
+  EXPECT_LT(report.last_finished, world.IdealPipeline() * 13 / 10);
+  EXPECT_LE(report.busiest_bytes, 2 * options.object_bytes) << "its two children's";
+}
+
+TEST(World, AKilledOwnerCostsTheOriginLittle) {
+  for (uint64_t seed = 1; seed <= 30; ++seed) {
+    for (const int percent : {0, 50, 95}) {
+      Options options = Small(seed);
+      World probe(options);
+      const core::Duration whole = probe.Run(kLimit).last_finished;
+      World world(options);
+      world.CrashAt(whole * percent / 100, world.OwnerOf(0));
+      const Report report = world.Run(kLimit);
+      EXPECT_GE(report.finished, options.nodes - 1) << seed << " " << percent;
+      EXPECT_LE(report.origin_per_block, 1.05) << seed << " " << percent;
+    }
+  }
+}
+
+TEST(World, AStoppedParentHoldsItsChildrenUpForAMoment) {
+  for (uint64_t seed = 1; seed <= 30; ++seed) {
+    Options options = Small(seed);
+    options.nodes = 12;
+    World world(options);
+    const uint32_t reader = (world.OwnerOf(0) + 1) % options.nodes;
+    const uint32_t parent = world.ParentOf(0, reader);
+    world.StopAt(milliseconds(10), parent);
+    world.ContinueAt(seconds(60), parent);
+    const Report report = world.Run(kLimit);
+    EXPECT_EQ(report.finished, options.nodes);
+    EXPECT_LE(report.origin_per_block, 1.5) << seed;
+    EXPECT_TRUE(world.node(reader).done);
+  }
+}
+
+// Nodes die, come back with and without what they held, stop and go on; some are DART's. Whoever is
+// up at the end has the object.
+class FaultsTest : public ::testing::TestWithParam<int> {};
+
+TEST_P(FaultsTest, EveryReaderThatLivesFinishes) {
+  const auto first = static_cast<uint64_t>(GetParam()) * 20;
+  for (uint64_t seed = first; seed < first + 20; ++seed) {
+    core::SeededRandom random(seed);
+    Options options = Small(seed);
+    options.nodes = 2 + static_cast<uint32_t>(random.Below(30));
+    options.fanout = 1 + static_cast<uint32_t>(random.Below(4));
+    options.dart_share = random.Below(3) == 0 ? 0.3 : 0;
+    options.start_spread = milliseconds(random.Below(300));
+    World world(options);
+    const uint64_t faults = random.Below(8);
+    for (uint64_t i = 0; i < faults; ++i) {
+      const core::Duration at = milliseconds(random.Below(400));
+      const auto node = static_cast<uint32_t>(random.Below(options.nodes));
+      if (random.Below(2) == 0) {
+        world.CrashAt(at, node);
+        if (random.Below(3) > 0) {
+          world.RestartAt(at + milliseconds(random.Below(3000)), node, random.Below(2) == 0);
+        }
+      } else {
+        world.StopAt(at, node);
+        world.ContinueAt(at + milliseconds(1 + random.Below(20000)), node);
+      }
+    }
+    const Report report = world.Run(kLimit);
+    for (uint32_t i = 0; i < options.nodes; ++i) {
+      EXPECT_TRUE(world.node(i).done || !world.node(i).up) << "seed " << seed << " node " << i;
+    }
+    EXPECT_LT(report.last_finished, seconds(120)) << seed;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, FaultsTest, ::testing::Range(0, 10));
+
+}  // namespace
+}  // namespace dartfs::sim
