@@ -47,11 +47,12 @@ void RunOnce(const Arguments& arguments, uint64_t seed) {
   const double took = Seconds(std::chrono::steady_clock::now() - began);
   fmt::print(
       "seed {}: {} of {} readers, {} blocks; origin {:.4f} of the object in {} fetches; last "
-      "{:.3f} s, {:.2f} of the ideal pipeline; height {}; busiest {:.2f} objects; worst block "
+      "{:.3f} s, of those that never crashed {:.3f} s, {:.2f} of the ideal pipeline; height {}; "
+      "busiest {:.2f} objects; worst block "
       "{:.3f} s; {} hedges, {} failovers; {} events in {:.1f} s, {:.0f} a second\n",
       seed, report.finished, report.readers, report.blocks, report.origin_per_block,
-      report.origin_fetches, Seconds(report.last_finished),
-      Seconds(report.last_finished) / Seconds(world.IdealPipeline()), report.deepest,
+      report.origin_fetches, Seconds(report.last_finished), Seconds(report.last_survivor),
+      Seconds(report.last_survivor) / Seconds(world.IdealPipeline()), report.deepest,
       static_cast<double>(report.busiest_bytes) / static_cast<double>(options.object_bytes),
       Seconds(report.worst_block), report.hedges, report.failovers, report.events, took,
       static_cast<double>(report.events) / took);

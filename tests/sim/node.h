@@ -46,6 +46,7 @@ struct Node {
   std::string id;
   bool up = true;
   bool stopped = false;
+  bool has_crashed = false;
   bool dart = false;
 
   std::shared_ptr<const p2p::View> view;

@@ -73,7 +73,6 @@ Report World::Run(Duration limit) {
   report_.origin_bytes = nodes_.back().bytes_sent;
   report_.origin_per_block =
       static_cast<double>(report_.origin_bytes) / static_cast<double>(options_.object_bytes);
-  report_.last_finished = last_finished_ - TimePoint{};
   report_.events = events_.popped();
   return report_;
 }
@@ -142,6 +141,7 @@ void World::Crash(uint32_t node) {
   Node& dead = nodes_[node];
   if (!dead.up) return;
   dead.up = false;
+  dead.has_crashed = true;
   dead.stopped = false;
   held_back_.erase(node);
   std::vector<TransferId> ended;

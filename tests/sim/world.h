@@ -23,8 +23,9 @@ struct Report {
   uint64_t origin_fetches = 0;     // begun
   uint64_t origin_bytes = 0;       // sent
   double origin_per_block = 0;     // bytes over the object's
-  core::Duration last_finished{};  // since the beginning
-  uint32_t finished = 0;           // readers
+  core::Duration last_finished{};  // since the beginning; of those that never crashed:
+  core::Duration last_survivor{};
+  uint32_t finished = 0;  // readers
   uint32_t readers = 0;
   uint64_t busiest_bytes = 0;  // sent by one node
   uint32_t deepest = 0;        // of the first chunk's tree
@@ -126,7 +127,6 @@ class World {
   std::unordered_map<uint32_t, std::vector<Event>> held_back_;  // of stopped nodes
   uint32_t block_count_ = 0;
   uint32_t unfinished_ = 0;
-  core::TimePoint last_finished_{};
   Report report_;
 };
 

@@ -56,7 +56,9 @@ void World::Finish(uint32_t number) {
   DARTFS_CHECK(node.held_count == block_count_);
   --unfinished_;
   ++report_.finished;
-  last_finished_ = std::max(last_finished_, events_.now());
+  const Duration at = events_.now() - TimePoint{};
+  report_.last_finished = std::max(report_.last_finished, at);
+  if (!node.has_crashed) report_.last_survivor = std::max(report_.last_survivor, at);
 }
 
 Flight& World::StartFlight(uint32_t number, uint32_t block, const std::vector<std::string>& path,

@@ -1,0 +1,138 @@
+#include "p2p/reader_tracking.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace dartfs::p2p {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// The rank of WIRE.md's golden values: node-03 is the first of ten.
+constexpr uint64_t kKey = 0xdeadbeefcafebabe;
+
+class ReaderTrackingTest : public ::testing::Test {
+ protected:
+  ReaderTrackingTest() { SetMembers({}); }
+  void SetMembers(const std::string& without) {
+    std::vector<Member> members;
+    for (int i = 0; i < 10; ++i) {
+      const std::string id = "node-0" + std::to_string(i);
+      if (id != without) members.push_back({.id = id, .addr = id + ":1"});
+    }
+    view_ = std::make_unique<View>(std::move(members));
+  }
+  // "join 03", "leave 03" or "".
+  std::string Next() {
+    const auto call = tracking_.Next(*view_, now_);
+    if (!call) return "";
+    EXPECT_EQ(call->addr, call->tracker + ":1");
+    return (call->kind == TrackerCall::Kind::kJoin ? "join " : "leave ") + call->tracker.substr(5);
+  }
+  void Join(core::Duration lease = seconds(6)) { tracking_.OnJoined(set_, lease, now_); }
+
+  core::TimePoint now_ = core::TimePoint(seconds(1000));
+  std::unique_ptr<View> view_;
+  ReaderTrackingOptions options_{.self = "node-01"};
+  ReaderTracking tracking_{options_, kKey};
+  ReaderIds set_ =
+      std::make_shared<std::vector<std::string>>(std::vector<std::string>{"node-01", "node-02"});
+};
+
+TEST_F(ReaderTrackingTest, JoinsWithTheFirstReadAndRenewsAtHalfTheLease) {
+  EXPECT_EQ(Next(), "");
+  EXPECT_TRUE(tracking_.over());
+  tracking_.OnRead(now_);
+  EXPECT_EQ(Next(), "join 03");
+  EXPECT_EQ(Next(), "") << "one at a time";
+  EXPECT_EQ(tracking_.Readers(now_), nullptr) << "until then the tree spans all";
+  Join();
+  EXPECT_EQ(tracking_.Readers(now_), set_);
+  for (int i = 0; i < 20; ++i) {
+    tracking_.OnRead(now_);
+    now_ += seconds(3) - milliseconds(1);
+    EXPECT_EQ(Next(), "");
+    now_ += milliseconds(1);
+    EXPECT_EQ(tracking_.wake_at(), now_);
+    EXPECT_EQ(Next(), "join 03");
+    now_ += milliseconds(500);
+    EXPECT_EQ(tracking_.Readers(now_), set_) << "the old set while the renewal is under way";
+    Join();
+  }
+}
+
+TEST_F(ReaderTrackingTest, AGrantedLeaseIsFollowedHoweverShort) {
+  tracking_.OnRead(now_);
+  Next();
+  Join(milliseconds(100));
+  now_ += milliseconds(50);
+  EXPECT_EQ(Next(), "join 03");
+  now_ += milliseconds(50);
+  EXPECT_EQ(tracking_.Readers(now_), nullptr) << "it has run out";
+}
+
+TEST_F(ReaderTrackingTest, ATrackerThatDoesNotAnswerIsAskedAgainLater) {
+  tracking_.OnRead(now_);
+  Next();
+  tracking_.OnFailed(now_);
+  EXPECT_EQ(tracking_.Readers(now_), nullptr);
+  EXPECT_EQ(Next(), "");
+  now_ += seconds(3);
+  EXPECT_EQ(Next(), "join 03");
+  now_ += seconds(10);
+  tracking_.OnRead(now_);
+  EXPECT_EQ(Next(), "") << "a call that tells nothing has failed";
+  now_ += seconds(3);
+  EXPECT_EQ(Next(), "join 03");
+}
+
+TEST_F(ReaderTrackingTest, LeavesWhenNobodyReadsAnyMore) {
+  tracking_.OnRead(now_);
+  Next();
+  Join(seconds(600));
+  now_ += seconds(30);
+  EXPECT_FALSE(tracking_.over());
+  EXPECT_EQ(Next(), "leave 03");
+  EXPECT_EQ(tracking_.Readers(now_), nullptr);
+  EXPECT_TRUE(tracking_.over());
+  EXPECT_EQ(Next(), "");
+  tracking_.OnRead(now_);
+  EXPECT_EQ(Next(), "join 03");
+}
+
+TEST_F(ReaderTrackingTest, AnotherTrackerIsJoinedAtOnce) {
+  tracking_.OnRead(now_);
+  Next();
+  Join();
+  SetMembers("node-03");
+  EXPECT_EQ(Next(), "join 04");
+  EXPECT_EQ(tracking_.Readers(now_), set_) << "the old one's set until the lease is over";
+  Join();
+  now_ += seconds(30);
+  SetMembers("node-04");
+  EXPECT_EQ(Next(), "") << "there is nobody to be told";
+  EXPECT_TRUE(tracking_.over());
+}
+
+TEST_F(ReaderTrackingTest, WithoutMembersTheTreeSpansAll) {
+  view_ = std::make_unique<View>(std::vector<Member>());
+  tracking_.OnRead(now_);
+  EXPECT_EQ(Next(), "");
+  EXPECT_EQ(tracking_.Readers(now_), nullptr);
+  SetMembers({});
+  EXPECT_EQ(Next(), "join 03") << "as soon as there are some";
+}
+
+TEST_F(ReaderTrackingTest, AnswersThatNobodyWaitsForAreNothing) {
+  tracking_.OnRead(now_);
+  Join();
+  EXPECT_EQ(tracking_.Readers(now_), nullptr);
+}
+
+}  // namespace
+}  // namespace dartfs::p2p
