@@ -1,8 +1,14 @@
 #include "p2p/peer_table.h"
 
 #include <algorithm>
+#include <chrono>
 
 namespace dartfs::p2p {
+namespace {
+
+constexpr core::Duration kBetweenTrials = std::chrono::seconds(1);
+
+}  // namespace
 
 TokenBucket& PeerTable::BucketOf(std::string_view origin, core::TimePoint now) {
   auto found = last_resort_.find(origin);
@@ -22,23 +28,44 @@ core::TimePoint PeerTable::LastResortAt(std::string_view origin, bool urgent, co
   return BucketOf(origin, now).NextAt(urgent, now);
 }
 
-void PeerTable::Watch(std::string_view peer, PeerWatcher& watcher) {
-  watchers_.emplace(peer, &watcher);
+void PeerTable::Watch(std::string_view peer, PeerWatcher& watcher, core::TimePoint now) {
+  auto found = asked_.find(peer);
+  if (found == asked_.end()) {
+    found = asked_.emplace(peer, Asked{}).first;
+    found->second.heard = now;
+  }
+  found->second.watchers.push_back(&watcher);
 }
 
 void PeerTable::Unwatch(std::string_view peer, PeerWatcher& watcher) {
-  const auto [begin, end] = watchers_.equal_range(peer);
-  const auto found =
-      std::find_if(begin, end, [&](const auto& entry) { return entry.second == &watcher; });
-  if (found != end) watchers_.erase(found);
+  const auto found = asked_.find(peer);
+  if (found == asked_.end()) return;
+  auto& watchers = found->second.watchers;
+  const auto mine = std::find(watchers.begin(), watchers.end(), &watcher);
+  if (mine != watchers.end()) watchers.erase(mine);
+  if (watchers.empty()) asked_.erase(found);
+}
+
+void PeerTable::OnHeard(std::string_view peer, core::TimePoint now) {
+  const auto found = asked_.find(peer);
+  if (found != asked_.end()) found->second.heard = now;
+}
+
+bool PeerTable::TakeTrial(std::string_view peer, core::Duration quiet, core::TimePoint now) {
+  const auto found = asked_.find(peer);
+  if (found == asked_.end()) return false;
+  Asked& asked = found->second;
+  if (now - asked.heard < quiet || now < asked.trial_until) return false;
+  asked.trial_until = now + kBetweenTrials;
+  return true;
 }
 
 void PeerTable::OnSilent(std::string_view peer, core::TimePoint now) {
   if (breaker_.IsSuspect(peer)) return;
   breaker_.OnSilent(peer, now);
-  std::vector<PeerWatcher*> told;
-  const auto [begin, end] = watchers_.equal_range(peer);
-  for (auto it = begin; it != end; ++it) told.push_back(it->second);
+  const auto found = asked_.find(peer);
+  if (found == asked_.end()) return;
+  const std::vector<PeerWatcher*> told = found->second.watchers;
   for (PeerWatcher* watcher : told) watcher->OnSuspect(peer);
 }
 

@@ -25,7 +25,7 @@ struct PeerTableOptions {
   size_t max_origins = 1024;
 };
 
-// Told when a peer it waits for has become suspect.
+// Told when a peer that it has asked becomes suspect.
 class PeerWatcher {
  public:
   virtual ~PeerWatcher() = default;
@@ -49,13 +49,26 @@ class PeerTable {
   bool TakeLastResort(std::string_view origin, bool urgent, core::TimePoint now);
   core::TimePoint LastResortAt(std::string_view origin, bool urgent, core::TimePoint now);
 
-  // `watcher` waits for `peer` without having got a byte. Each Watch is undone by one Unwatch.
-  void Watch(std::string_view peer, PeerWatcher& watcher);
+  // `watcher` has asked `peer` and waits for what is left. Each Watch is undone by one Unwatch.
+  void Watch(std::string_view peer, PeerWatcher& watcher, core::TimePoint now);
   void Unwatch(std::string_view peer, PeerWatcher& watcher);
+  // A byte of a block has come from it.
+  void OnHeard(std::string_view peer, core::TimePoint now);
+  // Whether one hedge against it is allowed beyond the budget: whoever asked it has heard nothing
+  // for `quiet`, so it is hardly just slow. One a second and peer, so that a cluster that is slow
+  // everywhere is not asked twice for everything.
+  bool TakeTrial(std::string_view peer, core::Duration quiet, core::TimePoint now);
   // The peer owes bytes: it becomes suspect, and whoever else waits for it is told.
   void OnSilent(std::string_view peer, core::TimePoint now);
 
  private:
+  // Of a peer that is being asked.
+  struct Asked {
+    std::vector<PeerWatcher*> watchers;
+    core::TimePoint heard{};  // or first asked
+    core::TimePoint trial_until{};
+  };
+
   TokenBucket& BucketOf(std::string_view origin, core::TimePoint now);
 
   const PeerTableOptions options_;
@@ -63,7 +76,7 @@ class PeerTable {
   LatencyEstimator latencies_;
   HedgeBudget budget_;
   std::map<std::string, TokenBucket, std::less<>> last_resort_;
-  std::multimap<std::string, PeerWatcher*, std::less<>> watchers_;
+  std::map<std::string, Asked, std::less<>> asked_;
 };
 
 }  // namespace dartfs::p2p

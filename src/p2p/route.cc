@@ -139,10 +139,19 @@ std::optional<RouteStep> Route::Next(TimePoint now) {
   return AskOrigin(now);
 }
 
-// Whoever has sent nothing for too long owes bytes, whether it has sent some before or not.
+// When it owes bytes if none comes until then. Of one that has become suspect meanwhile it does at
+// once where it has sent nothing at all.
+TimePoint Route::SilentAt(const Contender& contender) const {
+  if (!peers_.breaker().IsSuspect(candidates_[contender.candidate].peer)) {
+    return contender.heard + options_.silence;
+  }
+  const bool some_time = contender.bytes || contender.was_suspect;
+  return contender.heard + (some_time ? options_.suspects_silence : core::Duration{});
+}
+
 void Route::NoteSilence(TimePoint now) {
   for (Contender& contender : contenders_) {
-    if (contender.silent || now - contender.heard < options_.silence) continue;
+    if (contender.silent || now < SilentAt(contender)) continue;
     contender.silent = true;
     const std::string& peer = candidates_[contender.candidate].peer;
     if (options_.extensions) peers_.OnSilent(peer, now);
@@ -191,8 +200,11 @@ std::optional<RouteStep> Route::Hedge(TimePoint now) {
   const auto at = HedgeAt();
   if (!at || now < *at) return std::nullopt;
   const auto backup = Best(/*first=*/false, now);
+  const std::string& slow = candidates_[contenders_[0].candidate].peer;
+  const bool may = backup && (peers_.hedge_budget().Take() ||
+                              (options_.extensions && peers_.TakeTrial(slow, *hedge_delay_, now)));
   // One chance a block: what is denied now would only be late afterwards.
-  if (!backup || !peers_.hedge_budget().Take()) {
+  if (!may) {
     hedge_denied_ = true;
     return std::nullopt;
   }
@@ -209,9 +221,10 @@ RouteStep Route::Ask(size_t candidate, bool hedge, TimePoint now) {
   contender.begun = now;
   contender.heard = now;
   contender.hedge = hedge;
+  contender.was_suspect = peers_.breaker().IsSuspect(chosen.peer);
   contenders_.push_back(contender);
   peers_.breaker().OnSent(chosen.peer, now);
-  peers_.Watch(chosen.peer, *this);
+  peers_.Watch(chosen.peer, *this, now);
   RouteStep step;
   step.attempt = contender.attempt;
   step.peer = chosen.peer;
@@ -250,7 +263,7 @@ TimePoint Route::wake_at(TimePoint now) const {
   if (!cancelled_.empty()) return now;
   TimePoint at = core::kNoDeadline;
   for (const Contender& contender : contenders_) {
-    if (!contender.silent) at = std::min(at, contender.heard + options_.silence);
+    if (!contender.silent) at = std::min(at, SilentAt(contender));
   }
   if (origin_attempt_) return at;
   if (const auto hedge = HedgeAt()) at = std::min(at, *hedge);
@@ -272,7 +285,7 @@ std::optional<size_t> Route::Find(AttemptId attempt) const {
 
 void Route::End(size_t contender) {
   const Contender& ended = contenders_[contender];
-  if (!ended.bytes) peers_.Unwatch(candidates_[ended.candidate].peer, *this);
+  peers_.Unwatch(candidates_[ended.candidate].peer, *this);
   contenders_.erase(contenders_.begin() + static_cast<ptrdiff_t>(contender));
 }
 
@@ -288,7 +301,7 @@ void Route::OnBytes(AttemptId attempt, TimePoint now) {
   Contender& contender = contenders_[*found];
   const std::string& peer = candidates_[contender.candidate].peer;
   contender.heard = now;
-  if (!contender.bytes) peers_.Unwatch(peer, *this);
+  peers_.OnHeard(peer, now);
   if (!contender.bytes || contender.silent) peers_.breaker().OnAnswered(peer);
   contender.bytes = true;
   contender.silent = false;
@@ -342,7 +355,8 @@ void Route::OnServed(AttemptId by, TimePoint now) {
     if (counts_.hedges > 0) ++(winner.hedge ? counts_.backup_won : counts_.primary_won);
     End(*found);
     for (const Contender& loser : contenders_) {
-      const bool lost_mute = winner.hedge && !loser.bytes && !loser.silent;
+      const bool mute = !loser.bytes || (hedge_delay_ && now - loser.heard >= *hedge_delay_);
+      const bool lost_mute = winner.hedge && mute && !loser.silent;
       if (lost_mute && options_.extensions) {
         peers_.OnSilent(candidates_[loser.candidate].peer, now);
       }
@@ -352,16 +366,12 @@ void Route::OnServed(AttemptId by, TimePoint now) {
   if (origin_attempt_ && by != *origin_attempt_) cancelled_.push_back(*origin_attempt_);
 }
 
-// What waits for it without a byte asks another at once, outside the hedges' budget.
+// Whether another is to be asked, and when, has changed: outside the hedges' budget.
 void Route::OnSuspect(std::string_view peer) {
-  bool changed = false;
-  for (Contender& contender : contenders_) {
-    if (contender.bytes || contender.silent) continue;
-    if (candidates_[contender.candidate].peer != peer) continue;
-    contender.silent = true;
-    changed = !over_;
-  }
-  if (changed && request_.changed) request_.changed();
+  const bool waits = std::any_of(contenders_.begin(), contenders_.end(), [&](const Contender& c) {
+    return !c.silent && candidates_[c.candidate].peer == peer;
+  });
+  if (waits && !over_ && request_.changed) request_.changed();
 }
 
 std::vector<std::string> Route::sources() const {

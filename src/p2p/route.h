@@ -24,7 +24,9 @@ struct RouteOptions {
   std::string self;
   // WIRE.md section 7. Off: as a DART node decides.
   bool extensions = true;
-  core::Duration silence = std::chrono::seconds(2);      // without a byte that is due: suspect
+  core::Duration silence = std::chrono::seconds(2);  // without a byte that is due: suspect
+  // Of a suspect that has sent a part of the block, or was one when it was asked.
+  core::Duration suspects_silence = std::chrono::milliseconds(50);
   core::Duration busy_limit = std::chrono::seconds(10);  // nothing but "not now": to the origin
   uint32_t holders = 3;                                  // asked by a new owner
 };
@@ -116,8 +118,9 @@ class Route final : public PeerWatcher {
     core::TimePoint begun{};
     core::TimePoint heard{};  // of its last byte
     bool bytes = false;
-    bool hedge = false;   // asked beside one that was merely slow
-    bool silent = false;  // owes bytes; another has been asked in its stead
+    bool was_suspect = false;  // already when it was asked
+    bool hedge = false;        // asked beside one that was merely slow
+    bool silent = false;       // owes bytes; another has been asked in its stead
   };
 
   void MakeCandidates(core::TimePoint now);
@@ -132,6 +135,7 @@ class Route final : public PeerWatcher {
   bool MayAsk(const Candidate& candidate, core::TimePoint now) const;
   std::optional<size_t> Best(bool first, core::TimePoint now) const;
   std::optional<size_t> BestNext(core::TimePoint now) const;
+  core::TimePoint SilentAt(const Contender& contender) const;
   void NoteSilence(core::TimePoint now);
   size_t Speaking() const;
   std::optional<core::TimePoint> HedgeAt() const;

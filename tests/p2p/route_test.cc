@@ -133,6 +133,7 @@ TEST_F(RouteTest, AHedgeThatTheBudgetDeniesIsNotTriedAgain) {
   ASSERT_TRUE(peers_->hedge_budget().Take());
   Begin("node-07");
   Steps();
+  peers_->OnHeard("node-05", now_ + milliseconds(20));  // by another block
   EXPECT_EQ(Pass(milliseconds(50)), "");
   for (int i = 0; i < 20; ++i) peers_->hedge_budget().OnFetch();
   EXPECT_EQ(Pass(milliseconds(50)), "");
@@ -210,12 +211,53 @@ TEST_F(RouteTest, AllThatWaitForASuspectFailOverTogether) {
   EXPECT_EQ(second.Next(now_)->peer, "node-05");
   Route third(options_, *peers_, request_, now_);
   EXPECT_EQ(third.Next(now_)->peer, "node-05");
+  now_ += milliseconds(990);
   third.OnBytes(1, now_);
-  EXPECT_EQ(Pass(seconds(1)), "04");
-  EXPECT_EQ(changes_, 1) << "the second one is told";
-  EXPECT_EQ(second.wake_at(now_), now_);
+  EXPECT_EQ(Pass(milliseconds(10)), "04");
+  EXPECT_EQ(changes_, 2) << "the others are told";
   EXPECT_EQ(second.Next(now_)->peer, "node-04");
   EXPECT_EQ(third.Next(now_), std::nullopt) << "it is getting bytes";
+  EXPECT_EQ(third.wake_at(now_), now_ + milliseconds(40));
+  now_ += milliseconds(40);
+  EXPECT_EQ(third.Next(now_)->peer, "node-04") << "it got none any more";
+}
+
+// The first hedge against a peer from which nobody hears anything is not left to the budget: by it
+// the others learn.
+TEST_F(RouteTest, AQuietPeerIsHedgedOnceWithoutCredit) {
+  Learn();
+  ASSERT_TRUE(peers_->hedge_budget().Take());
+  Begin("node-07");
+  EXPECT_EQ(Steps(), "05");
+  Route second(options_, *peers_, request_, now_);
+  EXPECT_EQ(second.Next(now_)->peer, "node-05");
+  EXPECT_EQ(Pass(milliseconds(40)), "04");
+  EXPECT_EQ(second.Next(now_), std::nullopt) << "one is enough";
+  now_ += milliseconds(5);
+  route_->OnServed(2, now_);
+  EXPECT_EQ(second.Next(now_)->peer, "node-04") << "it has lost without a byte";
+}
+
+TEST_F(RouteTest, APeerThatIsHeardByOthersIsJustSlow) {
+  Learn();
+  ASSERT_TRUE(peers_->hedge_budget().Take());
+  Begin("node-07");
+  EXPECT_EQ(Steps(), "05");
+  Route second(options_, *peers_, request_, now_);
+  second.Next(now_);
+  second.OnBytes(1, now_ + milliseconds(20));
+  EXPECT_EQ(Pass(milliseconds(40)), "");
+}
+
+TEST_F(RouteTest, AHedgeLostInTheMiddleIsASignToo) {
+  Learn();
+  Begin("node-07");
+  Steps();
+  route_->OnBytes(1, now_ + milliseconds(1));
+  EXPECT_EQ(Pass(milliseconds(40)), "04");
+  now_ += milliseconds(5);
+  route_->OnServed(2, now_);
+  EXPECT_TRUE(peers_->breaker().IsSuspect("node-05")) << "no byte for as long as a block takes";
 }
 
 TEST_F(RouteTest, TwoAtMostAreAsked) {
@@ -288,6 +330,7 @@ TEST_F(RouteTest, ASuspectOwnersPlaceToo) {
   Begin("node-09");
   EXPECT_EQ(Steps(), "04");
   EXPECT_EQ(Fail(1, Kind::kMiss), "03") << "before the origin, as it may have come back";
+  EXPECT_EQ(Pass(milliseconds(50)), "origin") << "which is soon seen";
   Begin("node-04");
   EXPECT_EQ(Steps(), "origin") << "not first";
 }

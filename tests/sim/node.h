@@ -47,6 +47,7 @@ struct Node {
   bool up = true;
   bool stopped = false;
   bool has_crashed = false;
+  bool has_stopped = false;
   bool dart = false;
 
   std::shared_ptr<const p2p::View> view;
@@ -60,8 +61,9 @@ struct Node {
   std::unordered_map<uint32_t, Flight> flights;  // by block
 
   bool reads = false;
-  uint32_t read_next = 0;       // the first block that its reader has not got
-  core::TimePoint wanted_at{};  // since when it waits for that one
+  uint32_t read_next = 0;        // the first block that its reader has not got
+  core::TimePoint wanted_at{};   // since when it waits for that one
+  core::Duration worst_block{};  // that it has waited
   bool done = false;
 
   std::deque<TransferId> turn;  // those that could send now

@@ -68,7 +68,10 @@ Report World::Run(Duration limit) {
   const TimePoint end = TimePoint{} + limit;
   while (unfinished_ > 0 && !events_.empty() && events_.next_at() <= end) Handle(events_.Pop());
   for (uint32_t i = 0; i < options_.nodes; ++i) {
-    report_.busiest_bytes = std::max(report_.busiest_bytes, nodes_[i].bytes_sent);
+    const Node& node = nodes_[i];
+    report_.busiest_bytes = std::max(report_.busiest_bytes, node.bytes_sent);
+    if (node.has_crashed || node.has_stopped) continue;
+    report_.worst_block = std::max(report_.worst_block, node.worst_block);
   }
   report_.origin_bytes = nodes_.back().bytes_sent;
   report_.origin_per_block =
@@ -115,6 +118,7 @@ void World::Handle(const Event& event) {
       return Restart(node, event.a != 0);
     case kStop:
       nodes_[node].stopped = true;
+      nodes_[node].has_stopped = true;
       return;
     case kContinue:
       return Continue(node);

@@ -32,7 +32,7 @@ struct Report {
   uint64_t hedges = 0;
   uint64_t failovers = 0;
   uint64_t events = 0;
-  core::Duration worst_block{};  // from wanted to whole, of a reader
+  core::Duration worst_block{};  // that a reader waited, whose node neither crashed nor stopped
 };
 
 class World {

@@ -32,7 +32,7 @@ void World::Read(uint32_t number) {
   while (node.read_next < block_count_ && node.held[node.read_next]) ++node.read_next;
   const TimePoint now = events_.now();
   if (node.read_next != before && before < block_count_) {
-    report_.worst_block = std::max(report_.worst_block, now - node.wanted_at);
+    node.worst_block = std::max(node.worst_block, now - node.wanted_at);
   }
   if (node.read_next != before || node.read_next == 0) node.wanted_at = now;
   if (node.read_next == block_count_) return Finish(number);

@@ -91,6 +91,27 @@ TEST(World, AStoppedParentHoldsItsChildrenUpForAMoment) {
   }
 }
 
+// Once it is known how long a block takes, a hedge finds out, and all who wait learn of it.
+TEST(World, AStoppedParentIsFoundOutBeforeItsTimeIsUp) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    Options options;
+    options.seed = seed;
+    options.nodes = 16;
+    options.granule_bytes = uint64_t{1} << 20;
+    options.origin_bytes_per_second = 5e8;
+    World world(options);
+    uint32_t child = 0;
+    while (child == world.OwnerOf(0) || world.ParentOf(0, child) == world.OwnerOf(0)) ++child;
+    const uint32_t parent = world.ParentOf(0, child);
+    world.StopAt(milliseconds(300), parent);
+    world.ContinueAt(seconds(60), parent);
+    const Report report = world.Run(kLimit);
+    EXPECT_EQ(report.finished, options.nodes);
+    EXPECT_LT(report.worst_block, milliseconds(250)) << seed;
+    EXPECT_LE(report.origin_per_block, 1.05) << seed;
+  }
+}
+
 // Nodes die, come back with and without what they held, stop and go on; some are DART's. Whoever is
 // up at the end has the object.
 class FaultsTest : public ::testing::TestWithParam<int> {};
