@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
-#include "sim/world.h"
+#include "sim/faults.h"
 
 namespace dartfs::sim {
 namespace {
@@ -19,6 +19,7 @@ struct Arguments {
   uint32_t runs = 1;
   uint64_t limit_s = 3600;
   uint64_t refresh_s = 5;
+  uint64_t soak_s = 0;
   double crash_share = 0;  // of the nodes, a second; as many come back, with nothing
 };
 
@@ -59,6 +60,24 @@ void RunOnce(const Arguments& arguments, uint64_t seed) {
   std::fflush(stdout);
 }
 
+// Of real time. 1: a run was wrong.
+int Soak(uint64_t seed, std::chrono::seconds limit) {
+  const auto until = std::chrono::steady_clock::now() + limit;
+  uint64_t runs = 0;
+  uint64_t events = 0;
+  for (; std::chrono::steady_clock::now() < until; ++seed, ++runs) {
+    Report report;
+    const std::string wrong = RunRandom(seed, &report);
+    events += report.events;
+    if (!wrong.empty()) {
+      fmt::print("seed {}: {}\n", seed, wrong);
+      return 1;
+    }
+  }
+  fmt::print("{} runs up to seed {}, {} events: all right\n", runs, seed - 1, events);
+  return 0;
+}
+
 int Main(int argc, char** argv) {
   Arguments arguments;
   Options& options = arguments.options;
@@ -75,11 +94,13 @@ int Main(int argc, char** argv) {
   app.add_option("--dart", options.dart_share, "share of nodes without the extensions");
   app.add_option("--crash", arguments.crash_share, "share of nodes that restart empty, a second");
   app.add_option("--refresh", arguments.refresh_s, "seconds until all know of a change");
+  app.add_option("--soak", arguments.soak_s, "seconds of random clusters and faults instead");
   app.add_option("--limit", arguments.limit_s, "seconds of virtual time");
   CLI11_PARSE(app, argc, argv);
   options.object_bytes = arguments.object_mib << 20;
   options.granule_bytes = arguments.granule_kib << 10;
   options.view_lag = std::chrono::seconds(arguments.refresh_s);
+  if (arguments.soak_s > 0) return Soak(options.seed, std::chrono::seconds(arguments.soak_s));
   for (uint32_t run = 0; run < arguments.runs; ++run) RunOnce(arguments, options.seed + run);
   return 0;
 }

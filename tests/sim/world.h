@@ -49,6 +49,7 @@ class World {
   // Until every reader that lives has finished, or `limit` of virtual time.
   Report Run(core::Duration limit);
 
+  const Options& options() const { return options_; }
   uint32_t OwnerOf(uint32_t chunk) const;
   uint32_t ParentOf(uint32_t chunk, uint32_t node) const;
   const Node& node(uint32_t number) const { return nodes_[number]; }
