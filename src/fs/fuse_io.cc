@@ -40,9 +40,20 @@ ssize_t Write(int fd, iovec* pieces, int count, void* userdata) {
   return WriteReply(fd, pieces, count, static_cast<FuseContext*>(userdata)->init);
 }
 
+bool IsInterrupt(const void* message, size_t size) {
+  fuse_in_header header{};
+  if (size < sizeof header) return false;
+  std::memcpy(&header, message, sizeof header);
+  return header.opcode == FUSE_INTERRUPT;
+}
+
 ssize_t Read(int fd, void* buffer, size_t size, void* userdata) {
   const ssize_t got = read(fd, buffer, size);
-  InitState& init = static_cast<FuseContext*>(userdata)->init;
+  auto& context = *static_cast<FuseContext*>(userdata);
+  InitState& init = context.init;
+  if (got > 0 && IsInterrupt(buffer, static_cast<size_t>(got))) {
+    context.interrupts_read.fetch_add(1, std::memory_order_relaxed);
+  }
   if (got > 0 && !init.answered.load(std::memory_order_relaxed)) {
     if (const auto offer = OfferOfInit(buffer, static_cast<size_t>(got))) init.offer = *offer;
   }
@@ -102,6 +113,22 @@ ssize_t WriteReply(int fd, iovec* pieces, int count, InitState& init) {
   const ssize_t written = writev(fd, pieces, count);
   if (is_init && written > 0) init.answered.store(true, std::memory_order_release);
   return written;
+}
+
+// A message that asks for nothing takes one of them with it, which is answered with EAGAIN.
+void DropLateInterrupts(fuse_session* session, uint64_t most) {
+  struct {
+    fuse_in_header header;
+    fuse_batch_forget_in forget;
+  } nothing{};
+  nothing.header.len = sizeof nothing;
+  nothing.header.opcode = FUSE_BATCH_FORGET;
+  for (uint64_t i = 0; i < most; ++i) {
+    fuse_buf message{};
+    message.size = sizeof nothing;
+    message.mem = &nothing;
+    fuse_session_process_buf(session, &message);
+  }
 }
 
 bool InstallFuseIo(fuse_session* session) {

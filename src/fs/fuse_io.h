@@ -36,6 +36,11 @@ struct InitState {
 // has no memory for it.
 bool InstallFuseIo(fuse_session* session);
 
+// Interrupts that came when their requests had been answered: libfuse keeps each for the next
+// request, and frees none of them with the session. After the loop; `most` is how many there can
+// be.
+void DropLateInterrupts(fuse_session* session, uint64_t most);
+
 // Of a message from the kernel; nullopt where it is not INIT.
 std::optional<KernelOffer> OfferOfInit(const void* message, size_t size);
 

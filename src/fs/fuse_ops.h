@@ -5,6 +5,8 @@
 #define FUSE_USE_VERSION 312
 #include <fuse_lowlevel.h>
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 
 #include "fs/file_system.h"
@@ -22,6 +24,7 @@ struct FuseContext {
   const bool want_passthrough;
   OpCounts counts;
   InitState init;
+  std::atomic<uint64_t> interrupts_read = 0;
 };
 
 // One READ at most; mount option and connection must say the same.

@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <array>
 #include <csignal>
 #include <cstdarg>
@@ -65,7 +66,8 @@ struct FuseSession::Impl {
                 .max_background = options.max_background,
                 .want_passthrough = options.passthrough,
                 .counts = {},
-                .init = {}} {}
+                .init = {},
+                .interrupts_read = 0} {}
 
   void Loop(unsigned threads);
   void EndLoop();
@@ -205,6 +207,10 @@ void FuseSession::Stop() {
     impl_->stuck = true;
     return;
   }
+  const FuseContext& context = impl_->context;
+  const uint64_t read = context.interrupts_read.load();
+  const uint64_t matched = std::min(read, context.counts.Get(Op::kInterrupt));
+  DropLateInterrupts(impl_->session.get(), read - matched);
   impl_->session.reset();
 }
 

@@ -1,15 +1,20 @@
 #include "fs/fuse_io.h"
 
+#define FUSE_USE_VERSION 312
 #include <fcntl.h>
+#include <fuse_lowlevel.h>
 #include <gtest/gtest.h>
 #include <linux/fuse.h>
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <thread>
+#include <vector>
 
 #include "core/base/unique_fd.h"
 #include "fs/fuse_passthrough.h"
@@ -116,6 +121,70 @@ TEST(FuseIo, InitIsAnsweredOnlyOnceTheKernelHasTheReply) {
   }
   writer.join();
   EXPECT_TRUE(init.answered.load());
+}
+
+// What libfuse answers to messages that nobody but the test sends.
+class LoneSession {
+ public:
+  LoneSession() {
+    std::array<char*, 1> argv = {const_cast<char*>("test")};
+    fuse_args args = FUSE_ARGS_INIT(1, argv.data());
+    const fuse_lowlevel_ops ops{};
+    session_ = fuse_session_new(&args, &ops, sizeof ops, this);
+    fuse_opt_free_args(&args);
+    fuse_custom_io io{};
+    io.writev = [](int, iovec* pieces, int count, void* self) -> ssize_t {
+      static_cast<LoneSession*>(self)->replies.push_back(
+          *static_cast<const fuse_out_header*>(pieces[0].iov_base));
+      ssize_t bytes = 0;
+      for (int i = 0; i < count; ++i) bytes += static_cast<ssize_t>(pieces[i].iov_len);
+      return bytes;
+    };
+    io.read = [](int, void*, size_t, void*) -> ssize_t { return -1; };
+    EXPECT_EQ(fuse_session_custom_io(session_, &io, open("/dev/null", O_RDWR | O_CLOEXEC)), 0);
+    fuse_init_in init{};
+    init.major = FUSE_KERNEL_VERSION;
+    init.minor = FUSE_KERNEL_MINOR_VERSION;
+    Send(FUSE_INIT, 1, init);
+    EXPECT_EQ(replies.size(), 1U);
+    replies.clear();
+  }
+  ~LoneSession() { fuse_session_destroy(session_); }
+
+  template <typename Body>
+  void Send(uint32_t opcode, uint64_t unique, const Body& body) {
+    struct {
+      fuse_in_header header;
+      Body body;
+    } message{};
+    message.header.len = sizeof message;
+    message.header.opcode = opcode;
+    message.header.unique = unique;
+    message.body = body;
+    fuse_buf buffer{};
+    buffer.size = sizeof message;
+    buffer.mem = &message;
+    fuse_session_process_buf(session_, &buffer);
+  }
+  fuse_session* get() { return session_; }
+
+  std::vector<fuse_out_header> replies;
+
+ private:
+  fuse_session* session_ = nullptr;
+};
+
+TEST(FuseIo, InterruptsThatComeTooLateAreFreed) {
+  LoneSession session;
+  for (uint64_t late = 1; late <= 3; ++late) {
+    fuse_interrupt_in interrupt{};
+    interrupt.unique = 100 + late;  // which has been answered
+    session.Send(FUSE_INTERRUPT, 200 + late, interrupt);
+  }
+  ASSERT_TRUE(session.replies.empty()) << "they are kept";
+  DropLateInterrupts(session.get(), 5);
+  ASSERT_EQ(session.replies.size(), 3U) << "and nothing else is answered";
+  for (const fuse_out_header& reply : session.replies) EXPECT_EQ(reply.error, -EAGAIN);
 }
 
 }  // namespace
