@@ -102,8 +102,8 @@ std::vector<std::string> Membership::Due(core::TimePoint now, core::Duration int
     const core::Duration age = now - known.contact;
     if (small) {
       due.push_back(id);
-    } else if (age >= period / 2) {
-      // Uniform over the period's second half; what is left for the next time must not be late.
+    } else if (age >= period * 3 / 4) {
+      // Uniform over the period's last quarter; what is left for the next time must not be late.
       const double share = static_cast<double>(interval.count()) /
                            static_cast<double>(std::max((period - age).count(), int64_t{1}));
       if (period - age <= interval || random.NextDouble() < share) due.push_back(id);

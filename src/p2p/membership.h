@@ -58,8 +58,9 @@ class Membership {
   // Self included; all ready: what others are like is each node's own matter, and not on the wire.
   std::vector<Member> Members() const;
   // Whom to ask for their roster now, when that happens every `interval`: all of a small cluster;
-  // of a large one each between a sixth and a third of forget_after after the last contact, so that
-  // it is in contact three times before it would be forgotten, whoever of the two called.
+  // of a large one each between a quarter and a third of forget_after after the last contact, so
+  // that it is in contact three times before it would be forgotten, whoever of the two called. With
+  // an interval of a second or so a large cluster's calls spread.
   std::vector<std::string> Due(core::TimePoint now, core::Duration interval,
                                core::Random& random) const;
 
