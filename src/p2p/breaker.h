@@ -10,9 +10,9 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 
 #include "core/base/time.h"
+#include "p2p/string_hash.h"
 
 namespace dartfs::p2p {
 
@@ -61,10 +61,6 @@ class Breaker {
     core::TimePoint until{};  // of the cool-down, or of the trial
     core::TimePoint touched{};
   };
-  struct Hash {
-    using is_transparent = void;
-    size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
-  };
 
   const Peer* Find(std::string_view peer) const;
   Peer& Get(std::string_view peer, core::TimePoint now);
@@ -72,7 +68,7 @@ class Breaker {
   void MakeRoom();
 
   const BreakerOptions options_;
-  std::unordered_map<std::string, Peer, Hash, std::equal_to<>> peers_;
+  StringMap<Peer> peers_;
 };
 
 }  // namespace dartfs::p2p

@@ -13,11 +13,11 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "core/base/random.h"
 #include "core/base/time.h"
+#include "p2p/string_hash.h"
 #include "p2p/view.h"
 
 namespace dartfs::p2p {
@@ -70,16 +70,12 @@ class Membership {
     double weight = 1;
     core::TimePoint contact{};  // or when it was learned of
   };
-  struct Hash {
-    using is_transparent = void;
-    size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
-  };
 
   const char* WhyNot(const Member& member) const;
   void Put(const Member& member, core::TimePoint now);
 
   const MembershipOptions options_;
-  std::unordered_map<std::string, Known, Hash, std::equal_to<>> known_;
+  StringMap<Known> known_;
   uint64_t generation_ = 0;
 };
 

@@ -11,11 +11,11 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "core/base/result.h"
 #include "core/base/time.h"
+#include "p2p/string_hash.h"
 
 namespace dartfs::p2p {
 
@@ -57,16 +57,12 @@ class ReaderSets {
     core::TimePoint published_at{};
     core::TimePoint touched{};
   };
-  struct Hash {
-    using is_transparent = void;
-    size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
-  };
 
   core::Duration LeaseOf(int64_t lease_ms) const;
   void Publish(File& file, core::TimePoint now) const;
 
   const ReaderSetOptions options_;
-  std::unordered_map<std::string, File, Hash, std::equal_to<>> files_;
+  StringMap<File> files_;
 };
 
 }  // namespace dartfs::p2p

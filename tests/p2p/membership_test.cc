@@ -5,23 +5,16 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <random>
 #include <set>
 #include <string>
 #include <vector>
+
+#include "fake/seeded_random.h"
 
 namespace dartfs::p2p {
 namespace {
 
 using std::chrono::seconds;
-
-class SeededRandom final : public core::Random {
- public:
-  uint64_t Next() override { return engine_(); }
-
- private:
-  std::mt19937_64 engine_{5};
-};
 
 class MembershipTest : public ::testing::Test {
  protected:
@@ -47,7 +40,7 @@ class MembershipTest : public ::testing::Test {
   core::TimePoint now_ = core::TimePoint(seconds(1000));
   std::unique_ptr<Membership> members_;
   std::unique_ptr<View> view_;
-  SeededRandom random_;
+  core::SeededRandom random_{5};
 };
 
 TEST_F(MembershipTest, IsAlwaysAmongItsMembers) {

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/text.h"
 #include "core/base/wire_id.h"
 #include "p2p/placement.h"
 #include "p2p/preorder_tree.h"
@@ -21,13 +22,8 @@ namespace {
 constexpr int kCases = 10000;
 
 std::vector<std::string> Split(std::string_view text, char at) {
-  std::vector<std::string> parts;
-  while (true) {
-    const size_t end = text.find(at);
-    parts.emplace_back(text.substr(0, end));
-    if (end == std::string_view::npos) return parts;
-    text.remove_prefix(end + 1);
-  }
+  const auto parts = core::Split(text, at);
+  return {parts.begin(), parts.end()};
 }
 
 std::vector<std::vector<std::string>> Cases(const std::string& kind) {
