@@ -6,12 +6,17 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/time.h"
 #include "p2p/chunk_tree.h"
 
 namespace dartfs::p2p {
 
 // X-DART-Hop of this and more is declined.
 inline constexpr uint32_t kMaxHop = 64;
+
+// What a relay keeps of the time that its requester gives it (X-DARTFS-Deadline): it waits so much
+// less for its own upstream, and answers "busy" half of this before the time is up.
+inline constexpr core::Duration kHopAllowance = std::chrono::milliseconds(100);
 
 struct BlockAsk {
   uint32_t hop = 0;

@@ -42,17 +42,42 @@ void Breaker::Forget(std::string_view peer) {
 void Breaker::OnSoftFailure(std::string_view peer, core::TimePoint now) {
   Peer& known = Get(peer, now);
   ++known.soft_failures;
+  if (known.open) known.unreachable = false;
   if (known.trying || known.soft_failures >= std::max(options_.soft_failures, 1U)) {
     Open(known, now);
   }
 }
 
 void Breaker::OnHardFailure(std::string_view peer, core::TimePoint now) {
-  Open(Get(peer, now), now);
+  Peer& known = Get(peer, now);
+  if (!known.open) known.unreachable = true;
+  Open(known, now);
+}
+
+void Breaker::OnWrongBytes(std::string_view peer, core::TimePoint now) {
+  Peer& known = Get(peer, now);
+  known.unreachable = false;
+  known.wrong_bytes = true;
+  Open(known, now);
 }
 
 void Breaker::OnSilent(std::string_view peer, core::TimePoint now) {
   Get(peer, now).suspect = true;
+}
+
+void Breaker::OnReachable(std::string_view peer, core::TimePoint now) {
+  const auto found = peers_.find(peer);
+  if (found == peers_.end()) return;
+  Peer& known = found->second;
+  known.suspect = false;
+  if (!known.open) {
+    if (known.soft_failures == 0) peers_.erase(found);
+  } else if (known.unreachable) {
+    peers_.erase(found);
+  } else if (!known.wrong_bytes && now >= known.until) {
+    known.open = known.trying = false;
+    known.soft_failures = std::max(options_.soft_failures, 1U) - 1;
+  }
 }
 
 void Breaker::OnCancelled(std::string_view peer) {

@@ -42,6 +42,12 @@ class Breaker {
   void OnSoftFailure(std::string_view peer, core::TimePoint now);
   // No connection: opens at once.
   void OnHardFailure(std::string_view peer, core::TimePoint now);
+  // Bytes that do not match their checksums: opens at once.
+  void OnWrongBytes(std::string_view peer, core::TimePoint now);
+  // It has answered what was no request for a block: no suspect, and closed if all that was wrong
+  // was that there was no connection. Where it had failed otherwise it is closed after the
+  // cool-down, on probation: the next failure opens it. What it sent wrong bytes for stays.
+  void OnReachable(std::string_view peer, core::TimePoint now);
   // It owed bytes and sent none, or lost a race without one. Charges nothing.
   void OnSilent(std::string_view peer, core::TimePoint now);
   // The request was given up for reasons of our own: as if it had not been sent.
@@ -58,7 +64,9 @@ class Breaker {
     bool open = false;
     bool trying = false;
     bool suspect = false;
-    core::TimePoint until{};  // of the cool-down, or of the trial
+    bool unreachable = false;  // why it is open
+    bool wrong_bytes = false;  // or this
+    core::TimePoint until{};   // of the cool-down, or of the trial
     core::TimePoint touched{};
   };
 

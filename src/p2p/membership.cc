@@ -1,6 +1,7 @@
 #include "p2p/membership.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <utility>
 
@@ -12,6 +13,12 @@ namespace {
 // A cluster of so many is asked whole each time.
 constexpr size_t kSmallCluster = 32;
 constexpr int kContactsBeforeForgotten = 3;
+constexpr core::Duration kLargeInterval = std::chrono::seconds(1);
+// Of a large cluster: news reaches all within some rounds, however many they are.
+constexpr double kRostersARefresh = 3;
+constexpr core::Duration kBetweenOtherEpochs = std::chrono::seconds(1);
+
+double Seconds(core::Duration time) { return std::chrono::duration<double>(time).count(); }
 
 // A weight of 0 is left out on the wire, and means 1.
 double Normalised(double weight, double most) { return weight > 0 ? std::min(weight, most) : 1.0; }
@@ -42,20 +49,25 @@ std::vector<RejectedMember> Membership::Learn(std::span<const Member> reported,
     if (member.id == options_.self.id) continue;
     if (const char* why = WhyNot(member)) {
       rejected.push_back({member.id, why});
+    } else if (const auto gone = forgotten_.find(member.id); gone != forgotten_.end()) {
+      gone->second.last.addr = member.addr;
+      gone->second.reported = true;
     } else {
-      Put(member, now);
+      Put(member, /*first_hand=*/false, now);
     }
   }
   return rejected;
 }
 
 // Contact is left as it was: that a member was mentioned is no sign of its life.
-void Membership::Put(const Member& member, core::TimePoint now) {
+void Membership::Put(const Member& member, bool first_hand, core::TimePoint now) {
   const double weight = Normalised(member.weight, options_.max_weight);
   const auto [at, added] = known_.try_emplace(member.id);
   Known& known = at->second;
   if (added) known.contact = now;
   if (!added && known.addr == member.addr && known.weight == weight) return;
+  const bool in_contact = known.met && now - known.contact < options_.forget_after / 3;
+  if (!first_hand && in_contact && known.addr != member.addr) return;
   known.addr = member.addr;
   known.weight = weight;
   ++generation_;
@@ -63,23 +75,43 @@ void Membership::Put(const Member& member, core::TimePoint now) {
 
 void Membership::OnCalledBy(std::string_view id, std::string_view addr, core::TimePoint now) {
   if (id == options_.self.id || !IsMemberId(id)) return;
-  if (!addr.empty()) {
-    Member member{.id = std::string(id), .addr = std::string(addr)};
-    const auto known = known_.find(id);
-    if (known != known_.end()) member.weight = known->second.weight;
-    if (WhyNot(member) == nullptr) Put(member, now);
-  }
-  OnAnswerOf(id, now);
+  OnContact(id, now);
+  if (addr.empty()) return;
+  Member member{.id = std::string(id), .addr = std::string(addr)};
+  const auto known = known_.find(id);
+  if (known != known_.end()) member.weight = known->second.weight;
+  if (WhyNot(member) != nullptr) return;
+  Put(member, /*first_hand=*/true, now);
+  OnContact(id, now);
 }
 
 void Membership::OnAnswerOf(std::string_view responder_id, core::TimePoint now) {
-  const auto known = known_.find(responder_id);
-  if (known != known_.end()) known->second.contact = std::max(known->second.contact, now);
+  OnContact(responder_id, now);
+}
+
+// One that had been forgotten is back.
+void Membership::OnContact(std::string_view id, core::TimePoint now) {
+  if (const auto gone = forgotten_.find(id); gone != forgotten_.end()) {
+    if (size() < options_.max_members &&
+        known_.try_emplace(gone->first, gone->second.last).second) {
+      ++generation_;
+    }
+    forgotten_.erase(gone);
+  }
+  const auto known = known_.find(id);
+  if (known == known_.end()) return;
+  known->second.contact = std::max(known->second.contact, now);
+  known->second.met = true;
 }
 
 void Membership::Expire(core::TimePoint now) {
+  std::erase_if(forgotten_, [now](const auto& entry) { return now >= entry.second.until; });
   generation_ += std::erase_if(known_, [this, now](const auto& entry) {
-    return now - entry.second.contact >= options_.forget_after;
+    if (now - entry.second.contact < options_.forget_after) return false;
+    // Which one goes makes little difference: it may be learned of once more.
+    if (forgotten_.size() >= options_.max_members) forgotten_.erase(forgotten_.begin());
+    forgotten_[entry.first] = {entry.second, now + options_.forget_after};
+    return true;
   });
 }
 
@@ -93,23 +125,61 @@ std::vector<Member> Membership::Members() const {
   return members;
 }
 
-std::vector<std::string> Membership::Due(core::TimePoint now, core::Duration interval,
-                                         core::Random& random) const {
-  std::vector<std::string> due;
-  const bool small = size() <= kSmallCluster;
-  const core::Duration period = options_.forget_after / kContactsBeforeForgotten;
-  for (const auto& [id, known] : known_) {
-    const core::Duration age = now - known.contact;
-    if (small) {
-      due.push_back(id);
-    } else if (age >= period * 3 / 4) {
-      // Uniform over the period's last quarter; what is left for the next time must not be late.
-      const double share = static_cast<double>(interval.count()) /
-                           static_cast<double>(std::max((period - age).count(), int64_t{1}));
-      if (period - age <= interval || random.NextDouble() < share) due.push_back(id);
-    }
+bool Membership::IsSmall() const { return size() <= kSmallCluster; }
+
+core::Duration Membership::interval() const {
+  return IsSmall() ? options_.refresh : std::min(options_.refresh, kLargeInterval);
+}
+
+bool Membership::IsDue(const Known& known, core::TimePoint now, core::Random& random) const {
+  if (now < known.called_after) return false;
+  if (IsSmall()) return true;
+  const core::Duration age = now - known.contact;
+  const core::Duration period =
+      known.met ? options_.forget_after / kContactsBeforeForgotten : options_.refresh;
+  if (known.met && age < period * 3 / 4) return false;
+  // Uniform over the time that is left; what is left for the next time must not be late.
+  if (period - age <= interval()) return true;
+  return random.NextDouble() < Seconds(interval()) / Seconds(period - age);
+}
+
+std::vector<RosterCall> Membership::Due(core::TimePoint now, core::Random& random) {
+  std::vector<RosterCall> due;
+  const bool small = IsSmall();
+  const double share = kRostersARefresh * Seconds(interval()) / Seconds(options_.refresh) /
+                       static_cast<double>(size());
+  // Small clusters are called whole each time; not later because a tick came early.
+  const core::TimePoint again = now + options_.refresh - (small ? interval() / 2 : interval() / 4);
+  for (auto& [id, known] : known_) {
+    const bool wants_roster = small || random.NextDouble() < share;
+    if (!IsDue(known, now, random) && !(wants_roster && now >= known.called_after)) continue;
+    known.called_after = again;
+    due.push_back({id, known.addr, wants_roster});
+  }
+  for (auto& [id, gone] : forgotten_) {
+    if (!gone.reported || now < gone.last.called_after) continue;
+    gone.last.called_after = again;
+    gone.reported = false;
+    due.push_back({id, gone.last.addr, /*wants_roster=*/true});
   }
   return due;
+}
+
+std::vector<size_t> Membership::SeedsDue(size_t seeds, core::TimePoint now, core::Random& random) {
+  std::vector<size_t> due;
+  if (now < seeds_after_) return due;
+  seeds_after_ = now + options_.refresh - interval() / 4;
+  const double share = static_cast<double>(kSmallCluster) / static_cast<double>(size());
+  for (size_t seed = 0; seed < seeds; ++seed) {
+    if (IsSmall() || random.NextDouble() < share) due.push_back(seed);
+  }
+  return due;
+}
+
+bool Membership::OnOtherEpoch(core::TimePoint now) {
+  if (now < other_epoch_until_) return false;
+  other_epoch_until_ = now + kBetweenOtherEpochs;
+  return true;
 }
 
 }  // namespace dartfs::p2p

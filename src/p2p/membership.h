@@ -4,7 +4,8 @@
 // Adding is fast and on hearsay: being wrong costs one request. Forgetting is slow: it moves
 // ownership, so it waits for `forget_after` without direct contact. Direct contact is an answer
 // that a member gave under its own ID, or its calling us; what others say of a member is none, or
-// two survivors would keep a dead one alive for each other.
+// two survivors would keep a dead one alive for each other. For as long again who was forgotten is
+// not added on hearsay, since others may forget it later: it is called, and what it answers counts.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +26,8 @@ namespace dartfs::p2p {
 struct MembershipOptions {
   Member self;
   core::Duration forget_after = std::chrono::seconds(60);
-  size_t max_members = 16384;  // self among them
+  core::Duration refresh = std::chrono::seconds(5);  // between roster exchanges
+  size_t max_members = 16384;                        // self among them
   double max_weight = 1000;
   // Whether an address may be believed (--peer-allow); empty: any.
   std::function<bool(std::string_view addr)> allows_address = {};
@@ -37,12 +39,21 @@ struct RejectedMember {
   const char* why;
 };
 
+// One that is to be asked for its roster.
+struct RosterCall {
+  std::string id;
+  std::string addr;
+  // False: a sign of life is enough. `If-None-Match: *` (RFC 9110, 13.1.2) spares its body.
+  bool wants_roster = true;
+};
+
 class Membership {
  public:
   explicit Membership(MembershipOptions options);
 
-  // Hearsay: adds the unknown, takes the newest address and weight of the known. Entries of this
-  // node itself are passed over. Weights that are not finite are refused, others clamped.
+  // Hearsay: adds the unknown, takes the newest address and weight of the known, unless that was in
+  // direct contact within the last third of forget_after and so has the address we know. Entries of
+  // this node itself are passed over. Weights that are not finite are refused, others clamped.
   std::vector<RejectedMember> Learn(std::span<const Member> reported, core::TimePoint now);
   // `id` has called from `addr` (host:port of its peer listener; empty: it did not say).
   void OnCalledBy(std::string_view id, std::string_view addr, core::TimePoint now);
@@ -57,25 +68,45 @@ class Membership {
   uint64_t generation() const { return generation_; }
   // Self included; all ready: what others are like is each node's own matter, and not on the wire.
   std::vector<Member> Members() const;
-  // Whom to ask for their roster now, when that happens every `interval`: all of a small cluster;
-  // of a large one each between a quarter and a third of forget_after after the last contact, so
-  // that it is in contact three times before it would be forgotten, whoever of the two called. With
-  // an interval of a second or so a large cluster's calls spread.
-  std::vector<std::string> Due(core::TimePoint now, core::Duration interval,
-                               core::Random& random) const;
+  // How often to ask Due: `refresh`, or oftener in a large cluster, so that its calls spread.
+  core::Duration interval() const;
+  // Which of so many seeds to call now for their rosters: all, each `refresh`; once the cluster is
+  // large and known, so few that all its nodes together do not burden the seeds.
+  std::vector<size_t> SeedsDue(size_t seeds, core::TimePoint now, core::Random& random);
+  // Whom to call now: all of a small cluster; of a large one each between a quarter and a third of
+  // forget_after after the last contact, so that it is in contact three times before it would be
+  // forgotten, whoever of the two called; who is new within `refresh`; and three a `refresh` at
+  // random for their rosters. One that does not answer is called again after `refresh`.
+  std::vector<RosterCall> Due(core::TimePoint now, core::Random& random);
+  // A peer's answer names an epoch that is not ours: whether to ask it for its roster now. At most
+  // once a second.
+  bool OnOtherEpoch(core::TimePoint now);
 
  private:
   struct Known {
     std::string addr;
     double weight = 1;
     core::TimePoint contact{};  // or when it was learned of
+    bool met = false;           // has there been any contact?
+    core::TimePoint called_after{};
+  };
+  struct Forgotten {
+    Known last;
+    core::TimePoint until{};
+    bool reported = false;  // by others, since
   };
 
   const char* WhyNot(const Member& member) const;
-  void Put(const Member& member, core::TimePoint now);
+  void Put(const Member& member, bool first_hand, core::TimePoint now);
+  void OnContact(std::string_view id, core::TimePoint now);
+  bool IsSmall() const;
+  bool IsDue(const Known& known, core::TimePoint now, core::Random& random) const;
 
   const MembershipOptions options_;
   StringMap<Known> known_;
+  StringMap<Forgotten> forgotten_;  // at most max_members
+  core::TimePoint seeds_after_ = core::TimePoint::min();
+  core::TimePoint other_epoch_until_{};
   uint64_t generation_ = 0;
 };
 

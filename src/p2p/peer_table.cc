@@ -7,6 +7,7 @@ namespace dartfs::p2p {
 namespace {
 
 constexpr core::Duration kBetweenTrials = std::chrono::seconds(1);
+constexpr core::Duration kUnproven = std::chrono::minutes(5);
 
 }  // namespace
 
@@ -58,6 +59,16 @@ bool PeerTable::TakeTrial(std::string_view peer, core::Duration quiet, core::Tim
   if (now - asked.heard < quiet || now < asked.trial_until) return false;
   asked.trial_until = now + kBetweenTrials;
   return true;
+}
+
+void PeerTable::OnUnproven(std::string_view peer, core::TimePoint now) {
+  if (unproven_.size() >= options_.breaker.max_peers) unproven_.erase(unproven_.begin());
+  unproven_.insert_or_assign(std::string(peer), now + kUnproven);
+}
+
+bool PeerTable::IsUnproven(std::string_view peer, core::TimePoint now) const {
+  const auto found = unproven_.find(peer);
+  return found != unproven_.end() && now < found->second;
 }
 
 void PeerTable::OnSilent(std::string_view peer, core::TimePoint now) {

@@ -54,10 +54,15 @@ class PeerTable {
   void Unwatch(std::string_view peer, PeerWatcher& watcher);
   // A byte of a block has come from it.
   void OnHeard(std::string_view peer, core::TimePoint now);
+  size_t asked() const { return asked_.size(); }  // peers that are being asked
   // Whether one hedge against it is allowed beyond the budget: whoever asked it has heard nothing
   // for `quiet`, so it is hardly just slow. One a second and peer, so that a cluster that is slow
   // everywhere is not asked twice for everything.
   bool TakeTrial(std::string_view peer, core::Duration quiet, core::TimePoint now);
+  // Peers that do not name the object that they answer with, as DART's: for objects that must be
+  // named (IDENTITY.md, Peers) they need not be asked for some minutes.
+  void OnUnproven(std::string_view peer, core::TimePoint now);
+  bool IsUnproven(std::string_view peer, core::TimePoint now) const;
   // The peer owes bytes: it becomes suspect, and whoever else waits for it is told.
   void OnSilent(std::string_view peer, core::TimePoint now);
 
@@ -77,6 +82,7 @@ class PeerTable {
   HedgeBudget budget_;
   std::map<std::string, TokenBucket, std::less<>> last_resort_;
   std::map<std::string, Asked, std::less<>> asked_;
+  StringMap<core::TimePoint> unproven_;  // until
 };
 
 }  // namespace dartfs::p2p

@@ -18,16 +18,20 @@ void ReaderTracking::OnRead(core::TimePoint now) {
   read_at_ = now;
 }
 
-std::optional<TrackerCall> ReaderTracking::Next(const View& view, core::TimePoint now) {
+std::optional<TrackerCall> ReaderTracking::Next(const ViewPtr& view, core::TimePoint now) {
   if (calling_ && now - called_at_ >= options_.patience) OnFailed(now);
   if (calling_) return std::nullopt;
-  const Member* tracker = TrackerOf(view, file_key_);
+  if (ranked_ != view) {
+    ranked_ = view;
+    first_ = TrackerOf(*view, file_key_);
+  }
+  const Member* tracker = first_;
   if (reading_ && now - read_at_ >= options_.idle) {
     reading_ = false;
     readers_ = nullptr;
   }
   if (!reading_) {
-    const Member* left = view.Find(std::exchange(tracker_, {}));
+    const Member* left = view->Find(std::exchange(tracker_, {}));
     if (left == nullptr) return std::nullopt;  // it has gone itself, or was told
     return TrackerCall{TrackerCall::Kind::kLeave, left->id, left->addr};
   }

@@ -36,7 +36,8 @@ class ReaderTracking {
   // A read of the object, any.
   void OnRead(core::TimePoint now);
   // The call that is due, or nullopt. One join is under way at most: OnJoined or OnFailed ends it.
-  std::optional<TrackerCall> Next(const View& view, core::TimePoint now);
+  // Cheap where the view is the last time's.
+  std::optional<TrackerCall> Next(const ViewPtr& view, core::TimePoint now);
   // When Next may have something new to say; kNoDeadline: after the next read.
   core::TimePoint wake_at() const;
 
@@ -52,6 +53,8 @@ class ReaderTracking {
  private:
   const ReaderTrackingOptions& options_;
   const uint64_t file_key_;
+  ViewPtr ranked_;                 // the view in which
+  const Member* first_ = nullptr;  // this is the tracker
   bool reading_ = false;
   core::TimePoint read_at_{};
   std::string tracker_;  // where this node has joined, or tries to

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/base/check.h"
+#include "p2p/admission.h"
 
 namespace dartfs::p2p {
 namespace {
@@ -33,10 +34,12 @@ Route::~Route() {
 }
 
 void Route::MakeCandidates(TimePoint now) {
+  if (request_.trust == Trust::kOrigin) return;
   const auto position = request_.tree->PositionOf(options_.self);
   if (position == 0U) {
     origin_is_duty_ = true;
-    if (options_.extensions && request_.new_owner) AddHolders();
+    const bool holders = options_.extensions && request_.trust == Trust::kTree;
+    if (holders && request_.new_owner) AddHolders(now);
     return;
   }
   AddUpstreams(now);
@@ -50,7 +53,9 @@ void Route::MakeCandidates(TimePoint now) {
 // upstreams are found unusable, which may be long after they were chosen.
 bool Route::AddStandIn(TimePoint now) {
   if (!options_.extensions || origin_is_duty_ || stand_in_sought_) return false;
+  if (request_.trust == Trust::kOrigin) return false;
   for (const uint32_t at : request_.tree->Upstreams(options_.self)) {
+    if (!IsTrusted(at)) continue;
     const std::string_view id = request_.tree->IdAt(at);
     if (!IsExcluded(id) && IsUsable(id, now)) return false;
   }
@@ -81,22 +86,33 @@ bool Route::AllowSecondTry(TimePoint now) {
   return false;
 }
 
+bool Route::IsTrusted(uint32_t position) const {
+  return request_.trust == Trust::kTree || position == 0;
+}
+
+bool Route::IsProven(std::string_view id, TimePoint now) const {
+  return !request_.must_be_named || !peers_.IsUnproven(id, now);
+}
+
 bool Route::IsUsable(std::string_view id, TimePoint now) const {
-  return !peers_.breaker().IsSuspect(id) && peers_.breaker().Allows(id, now);
+  return !peers_.breaker().IsSuspect(id) && peers_.breaker().Allows(id, now) && IsProven(id, now);
 }
 
 void Route::AddUpstreams(TimePoint now) {
   for (const uint32_t at : request_.tree->Upstreams(options_.self)) {
+    if (!IsTrusted(at)) continue;
     const std::string_view id = request_.tree->IdAt(at);
-    if (!IsExcluded(id) && peers_.breaker().Allows(id, now)) Add(at, request_.with_url);
+    if (IsExcluded(id) || !IsProven(id, now)) continue;
+    if (peers_.breaker().Allows(id, now)) Add(at, request_.with_url);
   }
 }
 
 // They were the owners before, or held what the owner had.
-void Route::AddHolders() {
+void Route::AddHolders(TimePoint now) {
   const uint32_t end = std::min(request_.tree->size(), options_.holders + 1);
   for (uint32_t at = 1; at < end; ++at) {
-    if (!IsExcluded(request_.tree->IdAt(at))) Add(at, /*with_url=*/false);
+    const std::string_view id = request_.tree->IdAt(at);
+    if (!IsExcluded(id) && IsProven(id, now)) Add(at, /*with_url=*/false);
   }
 }
 
@@ -110,6 +126,7 @@ void Route::Add(uint32_t position, bool with_url) {
   candidate.peer = member.id;
   candidate.addr = member.addr;
   candidate.with_url = with_url;
+  candidate.is_root = position == 0 || stand_in_sought_;
   candidates_.push_back(std::move(candidate));
 }
 
@@ -139,11 +156,19 @@ std::optional<RouteStep> Route::Next(TimePoint now) {
   return AskOrigin(now);
 }
 
+// For the first byte: less than ours gives us, so that of a chain the one below a stalled node is
+// the first to learn of it, and nobody further down charges a node that is well.
+core::Duration Route::PatienceFrom(TimePoint now) const {
+  if (request_.deadline == core::kNoDeadline) return options_.silence;
+  const core::Duration left = request_.deadline - kHopAllowance - now;
+  return left < kHopAllowance ? options_.silence : std::min(left, options_.silence);
+}
+
 // When it owes bytes if none comes until then. Of one that has become suspect meanwhile it does at
 // once where it has sent nothing at all.
 TimePoint Route::SilentAt(const Contender& contender) const {
   if (!peers_.breaker().IsSuspect(candidates_[contender.candidate].peer)) {
-    return contender.heard + options_.silence;
+    return contender.heard + (contender.bytes ? options_.silence : contender.patience);
   }
   const bool some_time = contender.bytes || contender.was_suspect;
   return contender.heard + (some_time ? options_.suspects_silence : core::Duration{});
@@ -220,6 +245,7 @@ RouteStep Route::Ask(size_t candidate, bool hedge, TimePoint now) {
   contender.candidate = candidate;
   contender.begun = now;
   contender.heard = now;
+  contender.patience = PatienceFrom(now);
   contender.hedge = hedge;
   contender.was_suspect = peers_.breaker().IsSuspect(chosen.peer);
   contenders_.push_back(contender);
@@ -230,6 +256,7 @@ RouteStep Route::Ask(size_t candidate, bool hedge, TimePoint now) {
   step.peer = chosen.peer;
   step.addr = chosen.addr;
   step.with_url = chosen.with_url;
+  step.patience = contender.patience;
   return step;
 }
 
@@ -307,6 +334,17 @@ void Route::OnBytes(AttemptId attempt, TimePoint now) {
   contender.silent = false;
 }
 
+// Who could have fetched it on our behalf has failed to, and all above it may have by now. Were
+// they asked one after another, each of them would ask all above itself once more: twice as often
+// with each level. So the root alone is left.
+void Route::OnMiss(const Candidate& candidate) {
+  if (!options_.extensions || !candidate.with_url) return;
+  for (Candidate& other : candidates_) {
+    const bool was_busy = other.busy_until != TimePoint{};
+    if (other.with_url && !other.is_root && !was_busy) other.done = true;
+  }
+}
+
 void Route::OnFailure(AttemptId attempt, PeerFailure failure, TimePoint now) {
   if (attempt == origin_attempt_) {
     over_ = true;
@@ -323,6 +361,7 @@ void Route::OnFailure(AttemptId attempt, PeerFailure failure, TimePoint now) {
   switch (failure.kind) {
     case PeerFailure::Kind::kMiss:
       breaker.OnAnswered(candidate.peer);
+      OnMiss(candidate);
       return;
     case PeerFailure::Kind::kBusy:
       breaker.OnAnswered(candidate.peer);
@@ -337,8 +376,14 @@ void Route::OnFailure(AttemptId attempt, PeerFailure failure, TimePoint now) {
       ++candidate.soft_failures;
       breaker.OnSoftFailure(candidate.peer, now);
       return;
-    case PeerFailure::Kind::kHard:
+    case PeerFailure::Kind::kUnproven:
+      breaker.OnAnswered(candidate.peer);
+      peers_.OnUnproven(candidate.peer, now);
+      return;
     case PeerFailure::Kind::kWrong:
+      breaker.OnWrongBytes(candidate.peer, now);
+      return;
+    case PeerFailure::Kind::kHard:
       breaker.OnHardFailure(candidate.peer, now);
       return;
   }

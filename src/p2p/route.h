@@ -31,6 +31,11 @@ struct RouteOptions {
   uint32_t holders = 3;                                  // asked by a new owner
 };
 
+// Whom a content-addressed object is still asked of. Where what the tree brought did not match the
+// digest, whoever relayed it may have lied or been lied to: next time the owner alone is asked, and
+// after that nobody but the origin.
+enum class Trust : uint8_t { kTree, kOwner, kOrigin };
+
 struct RouteRequest {
   ChunkTreePtr tree;
   std::string origin;  // its authority, for the last resort's budget
@@ -39,6 +44,11 @@ struct RouteRequest {
   bool urgent = true;  // a reader waits; else it is read ahead
   // Ours is a new owner: the view has changed within the last minute (WIRE.md section 7).
   bool new_owner = false;
+  Trust trust = Trust::kTree;
+  // Answers must name the object (IDENTITY.md, Peers): it has a version and no digest.
+  bool must_be_named = false;
+  // When the peer that we fetch it for gives up unless it has got a byte (X-DARTFS-Deadline).
+  core::TimePoint deadline = core::kNoDeadline;
   // The nodes that the request has come through; none of them is asked.
   std::vector<std::string> path = {};
   // Next has something new to say, without an event of this route. Runs within a call of another
@@ -55,6 +65,8 @@ struct RouteStep {
   std::string peer = {};  // of kAskPeer
   std::string addr = {};
   bool with_url = false;  // else only what it holds
+  // Of kAskPeer: how long the first byte is waited for (X-DARTFS-Deadline).
+  core::Duration patience{};
 };
 
 // How a request to a peer ended without the whole block.
@@ -66,6 +78,7 @@ struct PeerFailure {
     kSoft,     // a time-out, a 5xx, a body cut short
     kHard,     // no connection
     kWrong,    // bytes that do not match their checksums
+    kUnproven  // it does not name the object that it answers with
   };
   Kind kind = Kind::kMiss;
   core::Duration retry_after{};  // of kBusy
@@ -108,6 +121,7 @@ class Route final : public PeerWatcher {
     std::string peer;
     std::string addr;
     bool with_url = true;
+    bool is_root = false;  // or stands in for it
     core::TimePoint busy_until{};
     bool done = false;  // has answered or failed
     uint32_t soft_failures = 0;
@@ -116,7 +130,8 @@ class Route final : public PeerWatcher {
     AttemptId attempt = 0;
     size_t candidate = 0;
     core::TimePoint begun{};
-    core::TimePoint heard{};  // of its last byte
+    core::TimePoint heard{};    // of its last byte
+    core::Duration patience{};  // for the first
     bool bytes = false;
     bool was_suspect = false;  // already when it was asked
     bool hedge = false;        // asked beside one that was merely slow
@@ -125,16 +140,20 @@ class Route final : public PeerWatcher {
 
   void MakeCandidates(core::TimePoint now);
   void AddUpstreams(core::TimePoint now);
-  void AddHolders();
+  void AddHolders(core::TimePoint now);
   bool AddStandIn(core::TimePoint now);
   bool AllowSecondTry(core::TimePoint now);
+  bool IsTrusted(uint32_t position) const;
+  bool IsProven(std::string_view id, core::TimePoint now) const;
   bool IsUsable(std::string_view id, core::TimePoint now) const;
   void Add(uint32_t position, bool with_url);
+  void OnMiss(const Candidate& candidate);
   bool IsExcluded(std::string_view id) const;
   bool IsAsked(size_t candidate) const;
   bool MayAsk(const Candidate& candidate, core::TimePoint now) const;
   std::optional<size_t> Best(bool first, core::TimePoint now) const;
   std::optional<size_t> BestNext(core::TimePoint now) const;
+  core::Duration PatienceFrom(core::TimePoint now) const;
   core::TimePoint SilentAt(const Contender& contender) const;
   void NoteSilence(core::TimePoint now);
   size_t Speaking() const;

@@ -110,6 +110,45 @@ TEST_F(BreakerTest, ASilentPeerIsSuspectUntilItAnswersSomething) {
   EXPECT_FALSE(breaker_.IsSuspect("p"));
 }
 
+// As it answers for its roster, though nobody has asked it for a block since.
+TEST_F(BreakerTest, WhoIsReachedAgainIsClosedUnlessThereWasMoreWrong) {
+  breaker_.OnHardFailure("p", now_);
+  breaker_.OnReachable("p", now_);
+  EXPECT_EQ(State(), Circuit::kClosed);
+  EXPECT_EQ(breaker_.remembered(), 0U);
+  Softly(5);
+  breaker_.OnReachable("p", now_);
+  EXPECT_EQ(State(), Circuit::kOpen) << "it was reached all the time";
+  now_ += seconds(5);
+  breaker_.OnReachable("p", now_);
+  EXPECT_EQ(State(), Circuit::kClosed) << "after the cool-down";
+  Softly(1);
+  EXPECT_EQ(State(), Circuit::kOpen) << "on probation";
+  breaker_.OnAnswered("p");
+  breaker_.OnWrongBytes("p", now_);
+  breaker_.OnReachable("p", now_);
+  EXPECT_EQ(State(), Circuit::kOpen) << "liars answer too";
+  now_ += seconds(5);
+  breaker_.OnReachable("p", now_);
+  EXPECT_EQ(State(), Circuit::kHalfOpen) << "a trial decides";
+  breaker_.OnHardFailure("p", now_);
+  breaker_.OnReachable("p", now_);
+  EXPECT_EQ(State(), Circuit::kOpen) << "and are away sometimes";
+}
+
+TEST_F(BreakerTest, WhoIsReachedIsNoSuspect) {
+  breaker_.OnSilent("p", now_);
+  breaker_.OnReachable("p", now_);
+  EXPECT_FALSE(breaker_.IsSuspect("p"));
+  EXPECT_EQ(breaker_.remembered(), 0U);
+  Softly(4);
+  breaker_.OnSilent("p", now_);
+  breaker_.OnReachable("p", now_);
+  Softly(1);
+  EXPECT_FALSE(Allowed()) << "its failures are remembered";
+  breaker_.OnReachable("unknown", now_);
+}
+
 TEST_F(BreakerTest, RemembersOnlySoMany) {
   breaker_.OnHardFailure("late", now_ + seconds(60));
   breaker_.OnHardFailure("early", now_);

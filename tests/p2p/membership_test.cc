@@ -165,7 +165,7 @@ TEST_F(MembershipTest, TheGenerationTellsChangesAlone) {
   members_->OnCalledBy("a", "h:1", now_);
   members_->Expire(now_);
   EXPECT_EQ(members_->generation(), second);
-  Hear("a", "h:2");
+  members_->OnCalledBy("a", "h:2", now_);
   const uint64_t third = members_->generation();
   EXPECT_GT(third, second);
   Pass(60);
@@ -174,7 +174,96 @@ TEST_F(MembershipTest, TheGenerationTellsChangesAlone) {
 
 TEST_F(MembershipTest, ASmallClusterIsAskedWhole) {
   for (int i = 0; i < 20; ++i) Hear("m" + std::to_string(i));
-  EXPECT_EQ(members_->Due(now_, seconds(5), random_).size(), 20U);
+  EXPECT_EQ(members_->interval(), seconds(5));
+  EXPECT_EQ(members_->Due(now_, random_).size(), 20U);
+  EXPECT_TRUE(members_->Due(now_, random_).empty()) << "once an interval";
+  Pass(5);
+  EXPECT_EQ(members_->Due(now_, random_).size(), 20U);
+}
+
+// They forget it at different times, and tell each other of it until then.
+TEST_F(MembershipTest, SurvivorsDoNotKeepADeadOneAliveForEachOther) {
+  for (const int members : {2, 3, 8}) {
+    std::vector<Membership> survivors;
+    const Member dead{.id = "dead", .addr = "h:1"};
+    for (int i = 0; i < members; ++i) {
+      MembershipOptions options;
+      options.self = {.id = "s" + std::to_string(i), .addr = "s:1"};
+      survivors.emplace_back(std::move(options));
+      survivors.back().OnCalledBy("dead", "h:1", now_ + seconds(7 * i % 20));
+    }
+    now_ += seconds(20);
+    for (int second = 0; second < 200; ++second, now_ += seconds(1)) {
+      for (Membership& asker : survivors) {
+        asker.Expire(now_);
+        for (const Membership& asked : survivors) asker.Learn(asked.Members(), now_);
+      }
+    }
+    for (const Membership& survivor : survivors) {
+      for (const Member& member : survivor.Members()) EXPECT_NE(member.id, "dead") << members;
+    }
+  }
+}
+
+TEST_F(MembershipTest, OneThatWasForgottenIsCalledWhenOthersReportIt) {
+  members_->OnCalledBy("a", "h:1", now_);
+  Pass(60);
+  EXPECT_EQ(Find("a"), nullptr);
+  EXPECT_TRUE(members_->Due(now_, random_).empty()) << "nobody speaks of it";
+  Hear("a", "h:2");
+  EXPECT_EQ(Find("a"), nullptr) << "hearsay";
+  const auto due = members_->Due(now_, random_);
+  ASSERT_EQ(due.size(), 1U);
+  EXPECT_EQ(due[0].addr, "h:2");
+  members_->OnAnswerOf("a", now_);
+  ASSERT_NE(Find("a"), nullptr);
+  EXPECT_EQ(Find("a")->addr, "h:2");
+}
+
+TEST_F(MembershipTest, OneThatWasForgottenAndCallsIsBack) {
+  members_->OnCalledBy("a", "h:1", now_);
+  Pass(60);
+  members_->OnCalledBy("a", "h:3", now_);
+  ASSERT_NE(Find("a"), nullptr);
+  EXPECT_EQ(Find("a")->addr, "h:3");
+}
+
+TEST_F(MembershipTest, AndLaterHearsayIsEnoughAgain) {
+  Hear("a");
+  Pass(60);
+  Hear("a");
+  EXPECT_EQ(Find("a"), nullptr);
+  Pass(60);
+  Hear("a");
+  EXPECT_NE(Find("a"), nullptr);
+}
+
+// A liar could draw all that is asked of a member to itself.
+TEST_F(MembershipTest, HearsayDoesNotMoveWhoIsInContact) {
+  members_->OnCalledBy("a", "h:1", now_);
+  Hear("a", "liar:1");
+  EXPECT_EQ(Find("a")->addr, "h:1");
+  Pass(20);
+  Hear("a", "h:2");
+  EXPECT_EQ(Find("a")->addr, "h:2") << "no contact for a third of the time it has left";
+}
+
+TEST_F(MembershipTest, AnotherEpochIsAskedAboutOnceASecond) {
+  EXPECT_TRUE(members_->OnOtherEpoch(now_));
+  EXPECT_FALSE(members_->OnOtherEpoch(now_));
+  now_ += seconds(1);
+  EXPECT_TRUE(members_->OnOtherEpoch(now_));
+}
+
+TEST_F(MembershipTest, OneThatDoesNotAnswerIsNotCalledEachTime) {
+  for (int i = 0; i < 100; ++i) Hear("m" + std::to_string(i));
+  size_t calls = 0;
+  for (int second = 0; second < 59; ++second) {
+    calls += members_->Due(now_, random_).size();
+    Pass(1);
+  }
+  EXPECT_GE(calls, 1000U);
+  EXPECT_LE(calls, 1300U) << "about every five seconds";
 }
 
 TEST_F(MembershipTest, EachOfALargeOneIsInContactThreeTimesBeforeItWouldBeForgotten) {
@@ -188,10 +277,10 @@ TEST_F(MembershipTest, EachOfALargeOneIsInContactThreeTimesBeforeItWouldBeForgot
   size_t most = 0;
   size_t asked = 0;
   for (int round = 0; round < 600; ++round) {
-    const auto due = members_->Due(now_, seconds(1), random_);
-    for (const std::string& id : due) {
-      members_->OnAnswerOf(id, now_);
-      ++contacts[static_cast<size_t>(std::stoi(id.substr(1)))];
+    const auto due = members_->Due(now_, random_);
+    for (const RosterCall& call : due) {
+      members_->OnAnswerOf(call.id, now_);
+      ++contacts[static_cast<size_t>(std::stoi(call.id.substr(1)))];
     }
     asked += due.size();
     if (round > 100) most = std::max(most, due.size());
@@ -220,9 +309,9 @@ TEST_F(MembershipTest, FiveThousandIdleMembersCostLittle) {
   constexpr size_t kSeconds = 300;
   for (size_t second = 0; second < kSeconds; ++second) {
     for (Membership* side : {members_.get(), &theirs}) {
-      for (const std::string& id : side->Due(now_, seconds(1), random_)) {
-        members_->OnAnswerOf(id, now_);
-        theirs.OnAnswerOf(id, now_);
+      for (const RosterCall& call : side->Due(now_, random_)) {
+        members_->OnAnswerOf(call.id, now_);
+        theirs.OnAnswerOf(call.id, now_);
         ++exchanges;
       }
     }

@@ -25,11 +25,11 @@ class ReaderTrackingTest : public ::testing::Test {
       const std::string id = "node-0" + std::to_string(i);
       if (id != without) members.push_back({.id = id, .addr = id + ":1"});
     }
-    view_ = std::make_unique<View>(std::move(members));
+    view_ = std::make_shared<const View>(std::move(members));
   }
   // "join 03", "leave 03" or "".
   std::string Next() {
-    const auto call = tracking_.Next(*view_, now_);
+    const auto call = tracking_.Next(view_, now_);
     if (!call) return "";
     EXPECT_EQ(call->addr, call->tracker + ":1");
     return (call->kind == TrackerCall::Kind::kJoin ? "join " : "leave ") + call->tracker.substr(5);
@@ -37,7 +37,7 @@ class ReaderTrackingTest : public ::testing::Test {
   void Join(core::Duration lease = seconds(6)) { tracking_.OnJoined(set_, lease, now_); }
 
   core::TimePoint now_ = core::TimePoint(seconds(1000));
-  std::unique_ptr<View> view_;
+  ViewPtr view_;
   ReaderTrackingOptions options_{.self = "node-01"};
   ReaderTracking tracking_{options_, kKey};
   ReaderIds set_ =
@@ -120,7 +120,7 @@ TEST_F(ReaderTrackingTest, AnotherTrackerIsJoinedAtOnce) {
 }
 
 TEST_F(ReaderTrackingTest, WithoutMembersTheTreeSpansAll) {
-  view_ = std::make_unique<View>(std::vector<Member>());
+  view_ = std::make_shared<const View>(std::vector<Member>());
   tracking_.OnRead(now_);
   EXPECT_EQ(Next(), "");
   EXPECT_EQ(tracking_.Readers(now_), nullptr);

@@ -90,12 +90,12 @@ TEST_F(RouteTest, TheParentIsAskedAndTheOwnerAsksTheOrigin) {
   EXPECT_EQ(Steps(), "03") << "who is not in the tree asks the owner";
 }
 
-TEST_F(RouteTest, AMissGoesUpTheTreeAndThenToTheOrigin) {
+// All between the parent and the root were asked by the parent.
+TEST_F(RouteTest, AMissGoesToTheRootAndThenToTheOrigin) {
   Begin("node-07");
   EXPECT_EQ(Steps(), "05");
-  EXPECT_EQ(Fail(1, Kind::kMiss), "04");
-  EXPECT_EQ(Fail(2, Kind::kMiss), "03");
-  EXPECT_EQ(Fail(3, Kind::kMiss), "origin");
+  EXPECT_EQ(Fail(1, Kind::kMiss), "03");
+  EXPECT_EQ(Fail(2, Kind::kMiss), "origin");
   EXPECT_EQ(CircuitOf("node-05"), Circuit::kClosed);
 }
 
@@ -475,6 +475,80 @@ TEST_F(RouteTest, ARouteThatEndsLeavesNobodyCharged) {
 }
 
 // What DART does: parent, then grandparent, then the origin; no suspects, no budget.
+// Whoever relayed it may have been lied to: the owner's bytes come from the origin.
+TEST_F(RouteTest, AfterAWrongDigestTheOwnerAloneIsAskedAndThenNobody) {
+  request_.trust = Trust::kOwner;
+  Begin("node-07");
+  EXPECT_EQ(Steps(), "03");
+  EXPECT_EQ(Fail(1, Kind::kMiss), "origin");
+  request_.trust = Trust::kOrigin;
+  Begin("node-07");
+  EXPECT_EQ(Steps(), "origin");
+  Begin("node-03");
+  EXPECT_EQ(Steps(), "origin");
+  request_.trust = Trust::kOwner;
+  request_.new_owner = true;
+  Begin("node-03");
+  EXPECT_EQ(Steps(), "origin") << "not those who may hold it";
+}
+
+TEST_F(RouteTest, AnOwnerThatIsDeadIsStoodInForAlsoThen) {
+  peers_->breaker().OnHardFailure("node-03", now_);
+  request_.trust = Trust::kOwner;
+  Begin("node-07");
+  EXPECT_EQ(Steps(), "04");
+}
+
+// DART's nodes name no object.
+TEST_F(RouteTest, PeersThatCannotNameTheObjectArePassedOver) {
+  request_.must_be_named = true;
+  Begin("node-07");
+  EXPECT_EQ(Steps(), "05");
+  EXPECT_EQ(Fail(1, Kind::kUnproven), "04");
+  EXPECT_EQ(CircuitOf("node-05"), Circuit::kClosed) << "it is none the worse for that";
+  Begin("node-07");
+  EXPECT_EQ(Steps(), "04") << "it is not even asked";
+  request_.must_be_named = false;
+  Begin("node-07");
+  EXPECT_EQ(Steps(), "05") << "but for other objects";
+  request_.must_be_named = true;
+  now_ += std::chrono::minutes(5);
+  Begin("node-07");
+  EXPECT_EQ(Steps(), "05") << "it may have been replaced by now";
+}
+
+TEST_F(RouteTest, AnOwnerThatCannotNameTheObjectIsStoodInFor) {
+  request_.must_be_named = true;
+  peers_->OnUnproven("node-03", now_);
+  peers_->OnUnproven("node-04", now_);
+  Begin("node-07");
+  EXPECT_EQ(Steps(), "05") << "its parent is a dartfs node";
+  peers_->OnUnproven("node-05", now_);
+  Begin("node-08");
+  EXPECT_EQ(Steps(), "07") << "the first in rank that can";
+  Begin("node-07");
+  EXPECT_EQ(Steps(), "origin") << "itself";
+}
+
+TEST_F(RouteTest, ARelayWaitsALittleLessThanItsRequester) {
+  request_.deadline = now_ + milliseconds(1500);
+  Begin("node-07");
+  const auto step = route_->Next(now_);
+  ASSERT_TRUE(step);
+  EXPECT_EQ(step->patience, milliseconds(1400));
+  EXPECT_EQ(Pass(milliseconds(1399)), "");
+  EXPECT_EQ(Pass(milliseconds(1)), "04");
+  EXPECT_TRUE(peers_->breaker().IsSuspect("node-05"));
+}
+
+TEST_F(RouteTest, OneWhoseRequesterIsAboutToGiveUpGoesOnAtItsOwnPace) {
+  request_.deadline = now_ + milliseconds(150);
+  Begin("node-07");
+  const auto step = route_->Next(now_);
+  ASSERT_TRUE(step);
+  EXPECT_EQ(step->patience, seconds(2));
+}
+
 TEST_F(RouteTest, WithoutExtensionsItDecidesAsADartNodeDoes) {
   options_.extensions = false;
   PeerTableOptions options;

@@ -18,6 +18,11 @@ void EventQueue::Add(core::TimePoint at, uint16_t kind, uint32_t node, uint64_t 
   std::push_heap(heap_.begin(), heap_.end(), Later);
 }
 
+void EventQueue::AdvanceTo(core::TimePoint at) {
+  DARTFS_CHECK(at >= now_ && (heap_.empty() || heap_.front().at >= at));
+  now_ = at;
+}
+
 Event EventQueue::Pop() {
   DARTFS_CHECK(!heap_.empty());
   std::pop_heap(heap_.begin(), heap_.end(), Later);

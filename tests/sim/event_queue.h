@@ -27,6 +27,8 @@ class EventQueue {
   // Requires one. Time moves to it.
   Event Pop();
   core::TimePoint now() const { return now_; }
+  // Requires that nothing happens before.
+  void AdvanceTo(core::TimePoint at);
   core::TimePoint next_at() const { return heap_.front().at; }
   uint64_t popped() const { return popped_; }
   size_t size() const { return heap_.size(); }

@@ -1,4 +1,4 @@
-// The nodes' flights, and how their blocks travel.
+// Readers, and their nodes' flights.
 #include <algorithm>
 #include <utility>
 
@@ -11,38 +11,70 @@ namespace {
 
 using core::Duration;
 using core::TimePoint;
-using p2p::Admission;
 using p2p::RouteStep;
+using p2p::Trust;
 
-constexpr Duration kDartWaits = std::chrono::seconds(1);  // WIRE.md section 7
-
-Duration TimeFor(uint64_t bytes, double per_second) {
-  return Duration(static_cast<int64_t>(static_cast<double>(bytes) / per_second * 1e9));
-}
-
-void Remove(std::vector<TransferId>& ids, TransferId id) {
-  ids.erase(std::remove(ids.begin(), ids.end(), id), ids.end());
-}
+constexpr Duration kConnect = std::chrono::seconds(1);
+// Of DART's client (WIRE.md section 4).
+constexpr Duration kDartFirstByte = std::chrono::seconds(10);
+constexpr Duration kDartBlock = std::chrono::seconds(30);
+constexpr Duration kLongestWait = std::chrono::seconds(30);
 
 }  // namespace
+
+Copy& World::CopyOf(Node& node, uint32_t version) {
+  const auto [at, added] = node.copies.try_emplace(version);
+  if (added) {
+    at->second.blocks.resize(block_count_);
+    at->second.from_origin.resize(block_count_);
+  }
+  return at->second;
+}
+
+bool World::Holds(const Node& node, BlockKey key) const {
+  const auto copy = node.copies.find(VersionOf(key));
+  return copy != node.copies.end() && copy->second.blocks[BlockOf(key)] != 0;
+}
+
+// Its reader opens the object as it is now. A DART node's knows of no versions.
+void World::Open(uint32_t number) {
+  Node& node = nodes_[number];
+  node.opened = true;
+  node.version = node.dart ? 0 : Probe(node);
+  node.read_next = 0;
+  node.wanted_at = events_.now();
+  if (node.tracking) {
+    node.tracking->OnRead(events_.now());
+    Track(number);
+  }
+  Read(number);
+}
 
 void World::Read(uint32_t number) {
   Node& node = nodes_[number];
   const uint32_t before = node.read_next;
-  while (node.read_next < block_count_ && node.held[node.read_next]) ++node.read_next;
-  const TimePoint now = events_.now();
-  if (node.read_next != before && before < block_count_) {
-    node.worst_block = std::max(node.worst_block, now - node.wanted_at);
+  while (node.read_next < block_count_ && Holds(node, KeyOf(node.version, node.read_next))) {
+    ++node.read_next;
   }
-  if (node.read_next != before || node.read_next == 0) node.wanted_at = now;
-  if (node.read_next == block_count_) return Finish(number);
+  const TimePoint now = events_.now();
+  if (node.tracking) node.tracking->OnRead(now);
+  if (node.read_next != before) {
+    node.worst_block = std::max(node.worst_block, now - node.wanted_at);
+    node.wanted_at = now;
+  }
+  if (node.read_next == block_count_) {
+    if (Verify(node, node.version)) return Finish(number);
+    node.read_next = 0;
+    return Read(number);
+  }
   const uint32_t end = std::min(block_count_, node.read_next + options_.window_blocks);
   for (uint32_t block = node.read_next; block < end; ++block) {
-    if (node.held[block]) continue;
-    const auto found = node.flights.find(block);
+    const BlockKey key = KeyOf(node.version, block);
+    if (Holds(node, key)) continue;
+    const auto found = node.flights.find(key);
     if (found == node.flights.end()) {
-      StartFlight(number, block, {}, 0).read_here = true;
-      Drive(number, block);
+      StartFlight(number, key, nullptr).read_here = true;
+      Drive(number, key);
     } else {
       found->second.read_here = true;
       if (block == node.read_next) found->second.route->MakeUrgent();
@@ -50,34 +82,63 @@ void World::Read(uint32_t number) {
   }
 }
 
+// Of what is whole. False: some of it was wrong; what others gave is dropped and believed less.
+bool World::Verify(Node& node, uint32_t version) {
+  if (node.dart || options_.kind != ObjectKind::kContentAddressed) return true;
+  Copy& copy = CopyOf(node, version);
+  const bool right = std::all_of(copy.blocks.begin(), copy.blocks.end(),
+                                 [version](Content content) { return content == version; });
+  copy.verified = right;
+  if (right) return true;
+  ++report_.digest_mismatches;
+  // What comes from the origin alone is right: that it lies is not simulated.
+  DARTFS_CHECK(copy.trust != Trust::kOrigin);
+  copy.trust = copy.trust == Trust::kTree ? Trust::kOwner : Trust::kOrigin;
+  for (uint32_t block = 0; block < block_count_; ++block) {
+    if (copy.from_origin[block]) continue;
+    copy.blocks[block] = 0;
+    --copy.held;
+  }
+  return false;
+}
+
 void World::Finish(uint32_t number) {
   Node& node = nodes_[number];
   if (std::exchange(node.done, true)) return;
-  DARTFS_CHECK(node.held_count == block_count_);
+  const Copy& copy = CopyOf(node, node.version);
+  DARTFS_CHECK(copy.held == block_count_);
+  if (!node.dart) {
+    DARTFS_CHECK(std::all_of(copy.blocks.begin(), copy.blocks.end(),
+                             [&node](Content content) { return content == node.version; }));
+  }
   --unfinished_;
   ++report_.finished;
-  const Duration at = events_.now() - TimePoint{};
+  const Duration at = events_.now() - reading_since_;
   report_.last_finished = std::max(report_.last_finished, at);
   if (!node.has_crashed) report_.last_survivor = std::max(report_.last_survivor, at);
 }
 
-Flight& World::StartFlight(uint32_t number, uint32_t block, const std::vector<std::string>& path,
-                           uint32_t hop) {
+// For the node's reader, or on behalf of another node.
+Flight& World::StartFlight(uint32_t number, BlockKey key, const Transfer* for_whom) {
   Node& node = nodes_[number];
-  Flight& flight = node.flights[block];
-  flight.path = path;
-  flight.hop = hop;
+  const uint32_t block = BlockOf(key);
+  Flight& flight = node.flights[key];
   p2p::RouteRequest request;
-  request.tree = TreeOf(node.view, block);
+  if (for_whom != nullptr) {
+    flight.path = for_whom->path;
+    flight.hop = for_whom->hop;
+    request.path = for_whom->path;
+    if (!for_whom->path.empty()) request.deadline = events_.now() + for_whom->patience;
+  }
+  request.tree = TreeOf(node, block);
   request.origin = "origin.example";
-  request.urgent = !path.empty() || block == node.read_next;
+  request.urgent = for_whom != nullptr || block == node.read_next;
   request.new_owner = IsNewOwner(node, block);
-  request.path = path;
-  request.changed = [this, number, block] {
-    const auto found = nodes_[number].flights.find(block);
-    if (found != nodes_[number].flights.end()) {
-      Later(Duration{}, kWake, number, block, ++found->second.wakes);
-    }
+  request.trust = CopyOf(node, VersionOf(key)).trust;
+  request.must_be_named = !node.dart && options_.kind == ObjectKind::kVersioned;
+  request.changed = [this, number, key] {
+    const auto found = nodes_[number].flights.find(key);
+    if (found != nodes_[number].flights.end()) WakeAt(number, found->second, events_.now());
   };
   flight.route = std::make_unique<p2p::Route>(node.route_options, *node.peers, std::move(request),
                                               events_.now());
@@ -85,105 +146,97 @@ Flight& World::StartFlight(uint32_t number, uint32_t block, const std::vector<st
 }
 
 // Does what the route says, and comes back when it wants.
-void World::Drive(uint32_t number, uint32_t block) {
-  Flight& flight = nodes_[number].flights.at(block);
+void World::Drive(uint32_t number, BlockKey key) {
+  Flight& flight = nodes_[number].flights.at(key);
   const TimePoint now = events_.now();
   while (const auto step = flight.route->Next(now)) {
     if (step->kind == RouteStep::Kind::kCancel) {
       CancelAttempt(flight, step->attempt);
     } else {
-      Ask(number, block, *step);
+      Ask(number, key, *step);
     }
   }
   const TimePoint wake = flight.route->wake_at(now);
-  if (wake == core::kNoDeadline) return;
-  // Nothing it waits for may lie further away than the longest of its limits.
-  DARTFS_CHECK(wake - now <= std::chrono::seconds(30));
-  events_.Add(wake, kWake, number, block, ++flight.wakes);
+  DARTFS_CHECK(wake == core::kNoDeadline || wake - now <= kLongestWait);
+  WakeAt(number, flight, wake);
 }
 
-void World::Ask(uint32_t number, uint32_t block, const RouteStep& step) {
+void World::WakeAt(uint32_t number, Flight& flight, TimePoint at) {
+  Node& node = nodes_[number];
+  flight.wake = at;
+  at = std::min(at, flight.mute_at);
+  if (at >= node.wakes) return;
+  node.wakes = at;
+  events_.Add(at, kWake, number);
+}
+
+void World::Wake(uint32_t number) {
+  Node& node = nodes_[number];
+  const TimePoint now = events_.now();
+  if (now < node.wakes) return;  // of a flight that is over
+  node.wakes = core::kNoDeadline;
+  std::vector<BlockKey> due;
+  for (const auto& [key, flight] : node.flights) {
+    if (std::min(flight.wake, flight.mute_at) <= now) due.push_back(key);
+  }
+  std::sort(due.begin(), due.end());
+  for (const BlockKey key : due) {
+    if (!node.flights.contains(key)) continue;
+    Mute(number, key);
+    Drive(number, key);
+  }
+  for (auto& [key, flight] : node.flights) WakeAt(number, flight, flight.wake);
+}
+
+void World::Ask(uint32_t number, BlockKey key, const RouteStep& step) {
   const Node& node = nodes_[number];
-  Flight& flight = nodes_[number].flights.at(block);
-  const TransferId id = next_transfer_++;
-  Transfer transfer;
+  Flight& flight = nodes_[number].flights.at(key);
+  const TransferId id = transfers_.Add({});
+  Transfer& transfer = transfers_.At(id);
+  transfer.from = origin();
   transfer.to = number;
-  transfer.block = block;
+  transfer.key = key;
+  transfer.sender_key = key;
   transfer.attempt = step.attempt;
-  transfer.next = flight.got;
+  transfer.next = static_cast<uint32_t>(flight.got.size());
   transfer.hop = flight.hop + 1;
   transfer.with_url = step.with_url;
+  transfer.patience = step.patience;
   flight.in.push_back(id);
-  Duration delay = Latency();
+  const Duration delay = network_.Latency();
   if (step.kind == RouteStep::Kind::kAskOrigin) {
-    transfer.from = options_.nodes;
-    delay += options_.origin_first_byte;
-    ++report_.origin_fetches;
+    Later(delay + options_.origin_first_byte, kAsk, origin(), id);
   } else {
-    transfer.from = by_id_.at(step.peer);
     if (!node.dart) {
       transfer.path = flight.path;
       transfer.path.push_back(node.id);
     }
+    const auto to = network_.ListenerAt(step.addr);
+    const bool reached = to && network_.CanDial(number, *to) && !network_.Loses();
+    if (reached) transfer.from = *to;
+    if (reached) {
+      Later(delay, kAsk, *to, id);
+    } else {
+      Later(to ? kConnect : 2 * delay, kLost, number, id,
+            static_cast<uint64_t>(FailureKind::kHard));
+    }
+    if (node.dart) {
+      Later(kDartFirstByte, kTimeOut, number, id, 1);
+      Later(kDartBlock, kTimeOut, number, id, 0);
+    }
   }
-  const uint32_t asked = transfer.from;
-  transfers_.emplace(id, std::move(transfer));
-  events_.Add(events_.now() + delay, kAsk, asked, id);
-}
-
-void World::OnAsk(TransferId id) {
-  const auto found = transfers_.find(id);
-  if (found == transfers_.end()) return;
-  Transfer& transfer = found->second;
-  const uint32_t number = transfer.from;
-  if (number == options_.nodes) {
-    transfer.accepted = true;
-    return Offer(id);
-  }
-  Node& node = nodes_[number];
-  if (!node.up) return Lose(id, FailureKind::kHard);
-  p2p::BlockAsk ask;
-  ask.hop = transfer.hop;
-  ask.has_url = transfer.with_url;
-  if (!node.dart) ask.path = transfer.path;
-  p2p::BlockStatus status;
-  status.held = node.held[transfer.block];
-  const auto flight = node.flights.find(transfer.block);
-  status.in_flight = flight != node.flights.end();
-  if (status.in_flight) {
-    status.at_origin = flight->second.route->at_origin();
-    status.sources = flight->second.route->sources();
-  }
-  const auto tree = TreeOf(node.view, transfer.block);
-  const Admission admission = p2p::Admit(*tree, node.id, ask, status, /*has_room=*/true);
-  if (admission == Admission::kDecline) return Lose(id, FailureKind::kMiss);
-  if (admission == Admission::kBusy) return Lose(id, FailureKind::kBusy);
-  transfer.accepted = true;
-  if (admission == Admission::kServe) return Offer(id);
-  if (!node.dart && transfer.path.empty() && admission == Admission::kJoin) {
-    Later(kDartWaits, kMute, number, id);
-  }
-  const uint32_t block = transfer.block;
-  if (admission == Admission::kRelay) {
-    StartFlight(number, block, transfer.path, transfer.hop).out.push_back(id);
-    Drive(number, block);
-  } else {
-    flight->second.out.push_back(id);
-  }
-  CheckNoCycle(number, block);
-  Offer(id);
 }
 
 // Of flights that wait for one another, as far as they told one another: a DART node does not.
-void World::CheckNoCycle(uint32_t number, uint32_t block) {
+void World::CheckNoCycle(uint32_t number, BlockKey key) {
   if (options_.dart_share > 0) return;
   std::vector<uint32_t> seen = {number};
   for (size_t i = 0; i < seen.size(); ++i) {
-    const auto flight = nodes_[seen[i]].flights.find(block);
+    const auto flight = nodes_[seen[i]].flights.find(key);
     if (flight == nodes_[seen[i]].flights.end()) continue;
     for (const TransferId id : flight->second.in) {
-      const Transfer& transfer = transfers_.at(id);
-      if (transfer.from == options_.nodes || !transfer.accepted) continue;
+      const Transfer& transfer = transfers_.At(id);
+      if (transfer.from == origin() || !transfer.accepted) continue;
       DARTFS_CHECK(transfer.from != number);
       if (std::find(seen.begin(), seen.end(), transfer.from) == seen.end()) {
         seen.push_back(transfer.from);
@@ -192,148 +245,71 @@ void World::CheckNoCycle(uint32_t number, uint32_t block) {
   }
 }
 
-void World::OnMute(TransferId id) {
-  const auto found = transfers_.find(id);
-  if (found == transfers_.end() || found->second.queued) return;
-  Node& node = nodes_[found->second.from];
-  const auto flight = node.flights.find(found->second.block);
-  if (flight == node.flights.end() || flight->second.got > 0) return;
-  Remove(flight->second.out, id);
-  Lose(id, FailureKind::kMiss);
-}
-
 void World::CancelAttempt(Flight& flight, p2p::AttemptId attempt) {
   for (const TransferId id : flight.in) {
-    const auto found = transfers_.find(id);
-    if (found == transfers_.end() || found->second.attempt != attempt) continue;
-    Remove(flight.in, id);
-    events_.Add(events_.now() + Latency(), kCancel, found->second.from, id);
+    const Transfer* transfer = transfers_.Find(id);
+    if (transfer == nullptr || transfer->attempt != attempt) continue;
+    std::erase(flight.in, id);
+    // Its sender learns of it, if it is reached: else its connection ends by itself.
+    Later(network_.Latency(), kCancel, transfer->from, id);
     return;
   }
 }
 
-void World::OnCancel(TransferId id) {
-  const auto found = transfers_.find(id);
-  if (found == transfers_.end()) return;
-  const auto flight = nodes_[found->second.from].flights.find(found->second.block);
-  if (flight != nodes_[found->second.from].flights.end()) Remove(flight->second.out, id);
-  transfers_.erase(found);
-}
-
-// Its sender will not send it, or not to its end: the receiver learns so.
-void World::Lose(TransferId id, FailureKind kind) {
-  Transfer& transfer = transfers_.at(id);
-  transfer.accepted = false;
-  events_.Add(events_.now() + Latency(), kLost, transfer.to, id, static_cast<uint64_t>(kind));
-}
-
-void World::OnLost(TransferId id, FailureKind kind) {
-  const auto found = transfers_.find(id);
-  if (found == transfers_.end()) return;
-  const Transfer transfer = std::move(found->second);
-  transfers_.erase(found);
-  const auto flight = nodes_[transfer.to].flights.find(transfer.block);
-  if (flight == nodes_[transfer.to].flights.end()) return;
-  Remove(flight->second.in, id);
-  ++report_.failovers;
-  flight->second.route->OnFailure(transfer.attempt, {kind, std::chrono::milliseconds(50)},
-                                  events_.now());
-  Drive(transfer.to, transfer.block);
-}
-
-void World::OnGranule(TransferId id, uint32_t granule) {
-  const auto found = transfers_.find(id);
-  if (found == transfers_.end()) return;
-  const Transfer& transfer = found->second;
-  const uint32_t number = transfer.to;
-  const uint32_t block = transfer.block;
-  const p2p::AttemptId attempt = transfer.attempt;
-  const bool last = granule + 1 == GranulesOf(block);
-  const auto at = nodes_[number].flights.find(block);
-  if (at == nodes_[number].flights.end() ||
-      std::find(at->second.in.begin(), at->second.in.end(), id) == at->second.in.end()) {
-    return;  // given up, and the sender does not know yet
-  }
-  Flight& flight = at->second;
-  DARTFS_CHECK(granule <= flight.got);
-  flight.got = std::max(flight.got, granule + 1);
-  flight.route->OnBytes(attempt, events_.now());
-  if (last) {
-    Remove(flight.in, id);
-    transfers_.erase(found);
-    return Whole(number, block, attempt);
-  }
-  for (const TransferId out : flight.out) Offer(out);
-}
-
-void World::Whole(uint32_t number, uint32_t block, p2p::AttemptId by) {
+void World::Whole(uint32_t number, BlockKey key, p2p::AttemptId by) {
   Node& node = nodes_[number];
-  Flight& flight = node.flights.at(block);
-  DARTFS_CHECK(flight.got == GranulesOf(block));
+  Flight& flight = node.flights.at(key);
+  DARTFS_CHECK(flight.got.size() == GranulesOf(BlockOf(key)));
   flight.route->OnServed(by, events_.now());
   while (const auto step = flight.route->Next(events_.now())) {
     DARTFS_CHECK(step->kind == RouteStep::Kind::kCancel);
     CancelAttempt(flight, step->attempt);
   }
+  DARTFS_CHECK(flight.in.empty());
   report_.hedges += flight.route->counts().hedges;
-  DARTFS_CHECK(!node.held[block]);
-  node.held[block] = true;
-  ++node.held_count;
+  Store(number, key, flight);
   const std::vector<TransferId> out = std::move(flight.out);
-  const bool read_here = flight.read_here;
-  node.flights.erase(block);
+  const bool read_here = flight.read_here && VersionOf(key) == node.version;
+  node.flights.erase(key);
   for (const TransferId id : out) Offer(id);
-  if (read_here) Read(number);
+  if (read_here && !node.done) Read(number);
 }
 
-uint32_t World::Available(const Transfer& transfer) const {
-  const Node& node = nodes_[transfer.from];
-  if (transfer.from == options_.nodes || node.held[transfer.block]) {
-    return GranulesOf(transfer.block);
-  }
-  const auto flight = node.flights.find(transfer.block);
-  return flight == node.flights.end() ? 0 : flight->second.got;
-}
-
-// Whatever of it can be sent now gets its turn.
-void World::Offer(TransferId id) {
-  const auto found = transfers_.find(id);
-  if (found == transfers_.end()) return;
-  Transfer& transfer = found->second;
-  if (!transfer.accepted || transfer.queued || transfer.next >= Available(transfer)) return;
-  transfer.queued = true;
-  nodes_[transfer.from].turn.push_back(id);
-  Send(transfer.from);
-}
-
-void World::Send(uint32_t number) {
+void World::Store(uint32_t number, BlockKey key, const Flight& flight) {
   Node& node = nodes_[number];
-  while (!node.sending && !node.turn.empty()) {
-    const TransferId id = node.turn.front();
-    node.turn.pop_front();
-    const auto found = transfers_.find(id);
-    if (found == transfers_.end() || !found->second.accepted) continue;
-    Transfer& transfer = found->second;
-    transfer.queued = false;
-    const uint32_t granule = transfer.next++;
-    const uint64_t bytes = BytesOf(transfer.block, granule);
-    const bool origin = number == options_.nodes;
-    const Duration out =
-        TimeFor(bytes, origin ? options_.origin_bytes_per_second : options_.node_bytes_per_second);
-    const Duration in = TimeFor(bytes, options_.node_bytes_per_second);
-    const TimePoint begun = events_.now();
-    const Duration latency = Latency();
-    TimePoint& busy = nodes_[transfer.to].receiving_until;
-    busy = std::max(begun + out + latency, std::max(begun + latency, busy) + in);
-    events_.Add(busy, kGranule, transfer.to, id, granule);
-    events_.Add(begun + out, kSent, number);
-    node.sending = true;
-    node.bytes_sent += bytes;
-    if (transfer.next < Available(transfer)) {
-      transfer.queued = true;
-      node.turn.push_back(id);
-    }
+  Copy& copy = CopyOf(node, VersionOf(key));
+  Content& content = copy.blocks[BlockOf(key)];
+  DARTFS_CHECK(content == 0);
+  content = flight.got.front();
+  for (const Content granule : flight.got) {
+    if (granule != VersionOf(key)) content = granule;
   }
+  copy.from_origin[BlockOf(key)] = flight.from_origin;
+  ++copy.held;
+  if (node.dart) return;
+  // Only a digest finds out about the whole; everything else is checked before it is stored.
+  DARTFS_CHECK(options_.kind == ObjectKind::kContentAddressed || content == VersionOf(key));
+  DARTFS_CHECK(!flight.from_origin || content == VersionOf(key));
+}
+
+// The origin has failed: who waits for it learns so, and a reader opens the object anew.
+void World::Abandon(uint32_t number, BlockKey key) {
+  Node& node = nodes_[number];
+  const auto found = node.flights.find(key);
+  while (const auto step = found->second.route->Next(events_.now())) {
+    DARTFS_CHECK(step->kind == RouteStep::Kind::kCancel);
+    CancelAttempt(found->second, step->attempt);
+  }
+  const Flight flight = std::move(found->second);
+  node.flights.erase(found);
+  for (const TransferId id : flight.out) {
+    const Transfer* transfer = transfers_.Find(id);
+    if (transfer == nullptr) continue;
+    Lose(id, transfer->started ? FailureKind::kSoft : FailureKind::kMiss);
+  }
+  if (!flight.read_here || VersionOf(key) != node.version || node.done) return;
+  ++report_.reopened;
+  Open(number);
 }
 
 }  // namespace dartfs::sim
