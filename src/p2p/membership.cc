@@ -137,7 +137,7 @@ bool Membership::IsDue(const Known& known, core::TimePoint now, core::Random& ra
   const core::Duration age = now - known.contact;
   const core::Duration period =
       known.met ? options_.forget_after / kContactsBeforeForgotten : options_.refresh;
-  if (known.met && age < period * 3 / 4) return false;
+  if (known.met && age < period * 9 / 10) return false;
   // Uniform over the time that is left; what is left for the next time must not be late.
   if (period - age <= interval()) return true;
   return random.NextDouble() < Seconds(interval()) / Seconds(period - age);

@@ -73,10 +73,11 @@ class Membership {
   // Which of so many seeds to call now for their rosters: all, each `refresh`; once the cluster is
   // large and known, so few that all its nodes together do not burden the seeds.
   std::vector<size_t> SeedsDue(size_t seeds, core::TimePoint now, core::Random& random);
-  // Whom to call now: all of a small cluster; of a large one each between a quarter and a third of
-  // forget_after after the last contact, so that it is in contact three times before it would be
-  // forgotten, whoever of the two called; who is new within `refresh`; and three a `refresh` at
-  // random for their rosters. One that does not answer is called again after `refresh`.
+  // Whom to call now: all of a small cluster; of a large one each shortly before a third of
+  // forget_after has passed since the last contact, so that it is in contact three times before it
+  // would be forgotten, whoever of the two called; who is new within `refresh`; and three a
+  // `refresh` at random for their rosters. One that does not answer is called again after
+  // `refresh`.
   std::vector<RosterCall> Due(core::TimePoint now, core::Random& random);
   // A peer's answer names an epoch that is not ours: whether to ask it for its roster now. At most
   // once a second.

@@ -334,6 +334,16 @@ void Route::OnBytes(AttemptId attempt, TimePoint now) {
   contender.silent = false;
 }
 
+// One that answers so just before our patience ends is at work on it, and will know sooner than
+// those above it what is wrong with them: it is asked once more at once.
+void Route::OnBusy(Candidate& candidate, const Contender& was, core::Duration after,
+                   TimePoint now) {
+  candidate.done = !options_.extensions;
+  candidate.busy_until = now + after;
+  const bool late = now - was.begun >= was.patience - kHopAllowance;
+  if (late && !std::exchange(candidate.ran_late, true)) candidate.busy_until = now;
+}
+
 // Who could have fetched it on our behalf has failed to, and all above it may have by now. Were
 // they asked one after another, each of them would ask all above itself once more: twice as often
 // with each level. So the root alone is left.
@@ -353,7 +363,8 @@ void Route::OnFailure(AttemptId attempt, PeerFailure failure, TimePoint now) {
   }
   const auto found = Find(attempt);
   if (!found) return;
-  Candidate& candidate = candidates_[contenders_[*found].candidate];
+  const Contender contender = contenders_[*found];
+  Candidate& candidate = candidates_[contender.candidate];
   End(*found);
   ++counts_.failovers;
   candidate.done = true;
@@ -365,8 +376,7 @@ void Route::OnFailure(AttemptId attempt, PeerFailure failure, TimePoint now) {
       return;
     case PeerFailure::Kind::kBusy:
       breaker.OnAnswered(candidate.peer);
-      candidate.done = !options_.extensions;
-      candidate.busy_until = now + failure.retry_after;
+      OnBusy(candidate, contender, failure.retry_after, now);
       return;
     case PeerFailure::Kind::kRefused:
       breaker.OnAnswered(candidate.peer);

@@ -125,6 +125,7 @@ class Route final : public PeerWatcher {
     core::TimePoint busy_until{};
     bool done = false;  // has answered or failed
     uint32_t soft_failures = 0;
+    bool ran_late = false;  // was busy until our patience was over, and is asked again
   };
   struct Contender {
     AttemptId attempt = 0;
@@ -147,6 +148,8 @@ class Route final : public PeerWatcher {
   bool IsProven(std::string_view id, core::TimePoint now) const;
   bool IsUsable(std::string_view id, core::TimePoint now) const;
   void Add(uint32_t position, bool with_url);
+  void OnBusy(Candidate& candidate, const Contender& was, core::Duration after,
+              core::TimePoint now);
   void OnMiss(const Candidate& candidate);
   bool IsExcluded(std::string_view id) const;
   bool IsAsked(size_t candidate) const;

@@ -365,6 +365,16 @@ TEST_F(RouteTest, ABusyPeerIsAskedAgainAndTheOriginIsNotTheNextResort) {
   EXPECT_EQ(Pass(seconds(1)), "origin") << "not for ever";
 }
 
+// It is at work on it. Those above it may be what it waits for.
+TEST_F(RouteTest, OneThatIsBusyUntilTheLastMomentIsAskedOnceMore) {
+  Begin("node-07");
+  EXPECT_EQ(Steps(), "05");
+  EXPECT_EQ(Pass(milliseconds(1950)), "");
+  EXPECT_EQ(Fail(1, Kind::kBusy, milliseconds(50)), "05");
+  EXPECT_EQ(Pass(milliseconds(1950)), "");
+  EXPECT_EQ(Fail(2, Kind::kBusy, milliseconds(50)), "04") << "not for ever";
+}
+
 TEST_F(RouteTest, WhileOneIsBusyTheOthersAreAsked) {
   Begin("node-07");
   Steps();

@@ -16,6 +16,7 @@ struct Report {
   uint64_t throttled = 0;          // requests that the origin put off
   core::Duration last_finished{};  // since the beginning; of those that never crashed:
   core::Duration last_survivor{};
+  core::Duration last_dartfs{};  // and are no DART nodes
   uint32_t finished = 0;  // readers
   uint32_t readers = 0;
   uint32_t liars = 0;
@@ -33,6 +34,7 @@ struct Report {
   double roster_most = 0;
   double tracker_rate = 0;
   uint64_t events = 0;
+  core::Duration p99{};  // of a fetch from a peer, as the node that thinks worst of them estimates it
   core::Duration worst_block{};  // that a reader waited, whose node neither crashed nor stopped
 };
 

@@ -105,6 +105,7 @@ Report World::Run(Duration limit) {
     most = std::max(most, node.roster_bytes);
     trackers += node.tracker_bytes;
     if (node.has_crashed || node.has_stopped) continue;
+    report_.p99 = std::max(report_.p99, node.peers->HedgeDelayNow().value_or(Duration{}));
     report_.worst_block = std::max(report_.worst_block, node.worst_block);
   }
   const double time = std::chrono::duration<double>(events_.now() - TimePoint{}).count();

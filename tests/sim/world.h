@@ -148,6 +148,7 @@ class World {
 
   // Who is a member, who reads: world_members.cc.
   void StartMembership(uint32_t node);
+  void Introduce(Node& node);
   void Tick(uint32_t node);
   void CallRoster(uint32_t node, const std::string& addr, bool wants_roster);
   void OnRosterAsk(uint32_t node, uint32_t from, uint64_t epoch);

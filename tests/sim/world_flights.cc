@@ -115,7 +115,9 @@ void World::Finish(uint32_t number) {
   ++report_.finished;
   const Duration at = events_.now() - reading_since_;
   report_.last_finished = std::max(report_.last_finished, at);
-  if (!node.has_crashed) report_.last_survivor = std::max(report_.last_survivor, at);
+  if (node.has_crashed) return;
+  report_.last_survivor = std::max(report_.last_survivor, at);
+  if (!node.dart) report_.last_dartfs = std::max(report_.last_dartfs, at);
 }
 
 // For the node's reader, or on behalf of another node.

@@ -49,13 +49,24 @@ void World::StartMembership(uint32_t number) {
   node.members = std::make_unique<p2p::Membership>(std::move(options));
   node.publishing = false;
   // The cluster has been there for a while when the run begins.
-  if (first) node.members->Learn(views_.front()->members(), events_.now());
+  if (first) Introduce(node);
   node.members_published = node.members->generation();
   node.view = Intern(node.members->Members());
   node.history = std::make_unique<p2p::OwnerHistory>(node.id, node.view, first, events_.now());
   const double wait = first ? random_.NextDouble() : 0.0;
   Later(Duration(static_cast<int64_t>(static_cast<double>(options_.refresh.count()) * wait)), kTick,
         number, node.boots);
+}
+
+// To all others, with each of whom it has been in contact within the last third of forget_after.
+void World::Introduce(Node& node) {
+  const TimePoint now = events_.now();
+  const Duration longest = options_.forget_after / 3;
+  node.members->Learn(views_.front()->members(), now - longest);
+  for (const p2p::Member& member : views_.front()->members()) {
+    const double ago = static_cast<double>(longest.count()) * random_.NextDouble();
+    node.members->OnAnswerOf(member.id, now - Duration(static_cast<int64_t>(ago)));
+  }
 }
 
 void World::Tick(uint32_t number) {
