@@ -14,6 +14,10 @@ namespace dartfs::p2p {
 // X-DART-Hop of this and more is declined.
 inline constexpr uint32_t kMaxHop = 64;
 
+// How long a relay goes on with what nobody waits for any more because it has answered "busy": they
+// will ask again, and a slow origin would never be heard to its end.
+inline constexpr core::Duration kLinger = std::chrono::seconds(4);
+
 // What a relay keeps of the time that its requester gives it (X-DARTFS-Deadline): it waits so much
 // less for its own upstream, and answers "busy" half of this before the time is up.
 inline constexpr core::Duration kHopAllowance = std::chrono::milliseconds(100);

@@ -65,14 +65,19 @@ void Breaker::OnSilent(std::string_view peer, core::TimePoint now) {
   Get(peer, now).suspect = true;
 }
 
-void Breaker::OnReachable(std::string_view peer, core::TimePoint now) {
+void Breaker::OnCalledBy(std::string_view peer) {
   const auto found = peers_.find(peer);
   if (found == peers_.end()) return;
+  found->second.suspect = false;
+  if (!found->second.open && found->second.soft_failures == 0) peers_.erase(found);
+}
+
+void Breaker::OnReachable(std::string_view peer, core::TimePoint now) {
+  OnCalledBy(peer);
+  const auto found = peers_.find(peer);
+  if (found == peers_.end() || !found->second.open) return;
   Peer& known = found->second;
-  known.suspect = false;
-  if (!known.open) {
-    if (known.soft_failures == 0) peers_.erase(found);
-  } else if (known.unreachable) {
+  if (known.unreachable) {
     peers_.erase(found);
   } else if (!known.wrong_bytes && now >= known.until) {
     known.open = known.trying = false;

@@ -48,6 +48,8 @@ class Breaker {
   // was that there was no connection. Where it had failed otherwise it is closed after the
   // cool-down, on probation: the next failure opens it. What it sent wrong bytes for stays.
   void OnReachable(std::string_view peer, core::TimePoint now);
+  // It has called us: no suspect. Whether we can connect to it is another matter.
+  void OnCalledBy(std::string_view peer);
   // It owed bytes and sent none, or lost a race without one. Charges nothing.
   void OnSilent(std::string_view peer, core::TimePoint now);
   // The request was given up for reasons of our own: as if it had not been sent.

@@ -13,6 +13,8 @@ namespace {
 // A cluster of so many is asked whole each time.
 constexpr size_t kSmallCluster = 32;
 constexpr int kContactsBeforeForgotten = 3;
+// One that is new and has not answered the first call by the second.
+constexpr int kCallsOfNew = 2;
 constexpr core::Duration kLargeInterval = std::chrono::seconds(1);
 // Of a large cluster: news reaches all within some rounds, however many they are.
 constexpr double kRostersARefresh = 3;
@@ -101,6 +103,7 @@ void Membership::OnContact(std::string_view id, core::TimePoint now) {
   const auto known = known_.find(id);
   if (known == known_.end()) return;
   known->second.contact = std::max(known->second.contact, now);
+  if (StateOf(known->second) != MemberState::kReady) ++generation_;
   known->second.met = true;
 }
 
@@ -115,12 +118,17 @@ void Membership::Expire(core::TimePoint now) {
   });
 }
 
+MemberState Membership::StateOf(const Known& known) {
+  return known.met || known.calls < kCallsOfNew ? MemberState::kReady : MemberState::kJoining;
+}
+
 std::vector<Member> Membership::Members() const {
   std::vector<Member> members;
   members.reserve(size());
   members.push_back(options_.self);
   for (const auto& [id, known] : known_) {
-    members.push_back({.id = id, .addr = known.addr, .weight = known.weight});
+    members.push_back(
+        {.id = id, .addr = known.addr, .weight = known.weight, .state = StateOf(known)});
   }
   return members;
 }
@@ -154,6 +162,7 @@ std::vector<RosterCall> Membership::Due(core::TimePoint now, core::Random& rando
     const bool wants_roster = small || random.NextDouble() < share;
     if (!IsDue(known, now, random) && !(wants_roster && now >= known.called_after)) continue;
     known.called_after = again;
+    if (!known.met && ++known.calls == kCallsOfNew) ++generation_;
     due.push_back({id, known.addr, wants_roster});
   }
   for (auto& [id, gone] : forgotten_) {

@@ -66,7 +66,10 @@ class Membership {
   size_t size() const { return known_.size() + 1; }
   // Grows with each change of what Members returns.
   uint64_t generation() const { return generation_; }
-  // Self included; all ready: what others are like is each node's own matter, and not on the wire.
+  // Self included. All are ready, but those of hearsay that did not answer when they were called:
+  // they join, and own nothing until they do (whoever reports many that do not exist would else
+  // give all chunks to nobody). This is each node's own matter, and neither on the wire nor in the
+  // epoch.
   std::vector<Member> Members() const;
   // How often to ask Due: `refresh`, or oftener in a large cluster, so that its calls spread.
   core::Duration interval() const;
@@ -89,6 +92,7 @@ class Membership {
     double weight = 1;
     core::TimePoint contact{};  // or when it was learned of
     bool met = false;           // has there been any contact?
+    int calls = 0;  // that were not answered, before there was any contact
     core::TimePoint called_after{};
   };
   struct Forgotten {
@@ -97,6 +101,7 @@ class Membership {
     bool reported = false;  // by others, since
   };
 
+  static MemberState StateOf(const Known& known);
   const char* WhyNot(const Member& member) const;
   void Put(const Member& member, bool first_hand, core::TimePoint now);
   void OnContact(std::string_view id, core::TimePoint now);

@@ -13,6 +13,9 @@ using core::TimePoint;
 
 // The one that is due and the one asked in its stead or beside it.
 constexpr size_t kMaxContenders = 2;
+// For a dead owner: it may be that who comes next is dead as well, and that takes a second each to
+// find out.
+constexpr uint32_t kMaxStandIns = 3;
 
 }  // namespace
 
@@ -52,14 +55,14 @@ void Route::MakeCandidates(TimePoint now) {
 // A dead owner's place is taken by the first in rank that can be asked: by us, maybe. Only once all
 // upstreams are found unusable, which may be long after they were chosen.
 bool Route::AddStandIn(TimePoint now) {
-  if (!options_.extensions || origin_is_duty_ || stand_in_sought_) return false;
+  if (!options_.extensions || origin_is_duty_ || stand_ins_ >= kMaxStandIns) return false;
   if (request_.trust == Trust::kOrigin) return false;
   for (const uint32_t at : request_.tree->Upstreams(options_.self)) {
     if (!IsTrusted(at)) continue;
     const std::string_view id = request_.tree->IdAt(at);
     if (!IsExcluded(id) && IsUsable(id, now)) return false;
   }
-  stand_in_sought_ = true;
+  ++stand_ins_;
   for (uint32_t at = 0; at < request_.tree->size(); ++at) {
     const std::string_view id = request_.tree->IdAt(at);
     if (id == options_.self) {
@@ -67,8 +70,7 @@ bool Route::AddStandIn(TimePoint now) {
       return false;
     }
     if (IsExcluded(id) || !IsUsable(id, now)) continue;
-    Add(at, request_.with_url);
-    return true;
+    return Add(at, request_.with_url);
   }
   return false;
 }
@@ -116,18 +118,20 @@ void Route::AddHolders(TimePoint now) {
   }
 }
 
-void Route::Add(uint32_t position, bool with_url) {
+// False: it is one of them.
+bool Route::Add(uint32_t position, bool with_url) {
   const Member& member = request_.tree->MemberAt(position);
   const bool known = std::any_of(candidates_.begin(), candidates_.end(), [&](const Candidate& c) {
     return c.peer == member.id || c.addr == member.addr;
   });
-  if (known) return;
+  if (known) return false;
   Candidate candidate;
   candidate.peer = member.id;
   candidate.addr = member.addr;
   candidate.with_url = with_url;
-  candidate.is_root = position == 0 || stand_in_sought_;
+  candidate.is_root = position == 0 || stand_ins_ > 0;
   candidates_.push_back(std::move(candidate));
+  return true;
 }
 
 bool Route::IsExcluded(std::string_view id) const {
@@ -239,7 +243,11 @@ std::optional<RouteStep> Route::Hedge(TimePoint now) {
 
 RouteStep Route::Ask(size_t candidate, bool hedge, TimePoint now) {
   const Candidate& chosen = candidates_[candidate];
-  if (contenders_.size() >= kMaxContenders) GiveUp(0);
+  if (contenders_.size() >= kMaxContenders) {
+    // It was silent for its time, and is not asked again: of three such there would be no end.
+    candidates_[contenders_.front().candidate].done = true;
+    GiveUp(0);
+  }
   Contender contender;
   contender.attempt = next_attempt_++;
   contender.candidate = candidate;

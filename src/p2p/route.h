@@ -147,7 +147,7 @@ class Route final : public PeerWatcher {
   bool IsTrusted(uint32_t position) const;
   bool IsProven(std::string_view id, core::TimePoint now) const;
   bool IsUsable(std::string_view id, core::TimePoint now) const;
-  void Add(uint32_t position, bool with_url);
+  bool Add(uint32_t position, bool with_url);
   void OnBusy(Candidate& candidate, const Contender& was, core::Duration after,
               core::TimePoint now);
   void OnMiss(const Candidate& candidate);
@@ -179,7 +179,7 @@ class Route final : public PeerWatcher {
   std::optional<AttemptId> origin_attempt_;
   bool origin_is_duty_ = false;  // else the last resort
   bool origin_next_ = false;     // peers can do nothing more
-  bool stand_in_sought_ = false;
+  uint32_t stand_ins_ = 0;
   bool over_ = false;
   std::optional<core::Duration> hedge_delay_;
   bool hedge_denied_ = false;

@@ -136,6 +136,16 @@ TEST_F(BreakerTest, WhoIsReachedAgainIsClosedUnlessThereWasMoreWrong) {
   EXPECT_EQ(State(), Circuit::kOpen) << "and are away sometimes";
 }
 
+TEST_F(BreakerTest, WhoCallsIsNoSuspectAndMayBeUnreachableAllTheSame) {
+  breaker_.OnSilent("p", now_);
+  breaker_.OnCalledBy("p");
+  EXPECT_FALSE(breaker_.IsSuspect("p"));
+  EXPECT_EQ(breaker_.remembered(), 0U);
+  breaker_.OnHardFailure("p", now_);
+  breaker_.OnCalledBy("p");
+  EXPECT_EQ(State(), Circuit::kOpen);
+}
+
 TEST_F(BreakerTest, WhoIsReachedIsNoSuspect) {
   breaker_.OnSilent("p", now_);
   breaker_.OnReachable("p", now_);

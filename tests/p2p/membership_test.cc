@@ -248,6 +248,28 @@ TEST_F(MembershipTest, HearsayDoesNotMoveWhoIsInContact) {
   EXPECT_EQ(Find("a")->addr, "h:2") << "no contact for a third of the time it has left";
 }
 
+// Else whoever reports many that do not exist gives all chunks to nobody.
+TEST_F(MembershipTest, HearsayThatDoesNotAnswerOwnsNothing) {
+  Hear("fake", "h:1", 1000);
+  EXPECT_EQ(Find("fake")->state, MemberState::kReady) << "at once, so that all agree";
+  const uint64_t epoch = view_->epoch();
+  members_->Due(now_, random_);
+  EXPECT_EQ(Find("fake")->state, MemberState::kReady) << "it is being called";
+  Pass(5);
+  const uint64_t before = members_->generation();
+  members_->Due(now_, random_);
+  EXPECT_EQ(Find("fake")->state, MemberState::kJoining);
+  EXPECT_GT(members_->generation(), before);
+  EXPECT_EQ(view_->epoch(), epoch);
+  members_->OnAnswerOf("fake", now_);
+  EXPECT_EQ(Find("fake")->state, MemberState::kReady);
+  for (int i = 0; i < 11; ++i) {
+    Pass(5);
+    members_->Due(now_, random_);
+  }
+  EXPECT_EQ(Find("fake")->state, MemberState::kReady) << "who was there is slow to go";
+}
+
 TEST_F(MembershipTest, AnotherEpochIsAskedAboutOnceASecond) {
   EXPECT_TRUE(members_->OnOtherEpoch(now_));
   EXPECT_FALSE(members_->OnOtherEpoch(now_));

@@ -268,6 +268,17 @@ TEST_F(RouteTest, TwoAtMostAreAsked) {
   EXPECT_EQ(route_->sources().size(), 2U);
 }
 
+// One after another, and none of them again.
+TEST_F(RouteTest, WhereAllAreSilentTheOriginIsAskedInTheEnd) {
+  Begin("node-07");
+  EXPECT_EQ(Steps(), "05");
+  EXPECT_EQ(Pass(seconds(2)), "04");
+  EXPECT_EQ(Pass(seconds(2)), "03 -1");
+  std::string steps;
+  for (int i = 0; i < 10; ++i) steps += Pass(seconds(1));
+  EXPECT_EQ(steps, "origin");
+}
+
 TEST_F(RouteTest, ADeadOwnersPlaceIsTakenByTheFirstInRank) {
   peers_->breaker().OnHardFailure("node-03", now_);
   Begin("node-09");  // whose parent is the owner
@@ -299,6 +310,17 @@ TEST_F(RouteTest, AnOwnerThatDiesWhileItIsAskedIsReplacedToo) {
   Begin("node-04");
   EXPECT_EQ(Steps(), "03");
   EXPECT_EQ(Fail(1, Kind::kHard), "origin");
+}
+
+TEST_F(RouteTest, AStandInThatIsDeadAsWellIsReplacedAFewTimes) {
+  for (const char* dead : {"node-04", "node-05"}) peers_->breaker().OnHardFailure(dead, now_);
+  Begin("node-02");  // its upstreams: 09, 03
+  EXPECT_EQ(Steps(), "09");
+  EXPECT_EQ(Fail(1, Kind::kHard), "03");
+  EXPECT_EQ(Fail(2, Kind::kHard), "07") << "the first in rank that may live";
+  EXPECT_EQ(Fail(3, Kind::kHard), "08");
+  EXPECT_EQ(Fail(4, Kind::kHard), "00");
+  EXPECT_EQ(Fail(5, Kind::kHard), "origin") << "each takes a second, maybe";
 }
 
 TEST_F(RouteTest, OneWhoseConnectionBrokeIsAskedOnceMoreBeforeTheOrigin) {

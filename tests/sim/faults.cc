@@ -76,7 +76,7 @@ void AddOriginFault(core::SeededRandom& random, World& world) {
 std::string Unfinished(const World& world) {
   for (uint32_t i = 0; i < world.options().nodes; ++i) {
     const Node& node = world.node(i);
-    if (node.up && !node.done) {
+    if (node.up && node.reads && !node.done) {
       return fmt::format("{} has got {} blocks of the object", node.id, node.read_next);
     }
   }
@@ -100,6 +100,7 @@ Options RandomOptions(uint64_t seed) {
   options.loss = random.Below(4) == 0 ? 0.01 : 0;
   options.max_relays = random.Below(4) == 0 ? 1 + static_cast<uint32_t>(random.Below(8)) : 0;
   options.origin_requests_per_second = random.Below(6) == 0 ? 50 : 0;
+  options.reader_share = random.Below(4) == 0 ? 0.5 : 1;
   options.rosters = random.Below(2) == 0;
   options.trackers = random.Below(2) == 0;
   options.start_spread = milliseconds(random.Below(300));

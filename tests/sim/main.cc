@@ -22,6 +22,7 @@ struct Arguments {
   uint64_t refresh_s = 5;
   uint64_t soak_s = 0;
   uint64_t idle_s = 0;
+  uint64_t first_byte_ms = 5;
   double crash_share = 0;   // of the nodes, a second; as many come back, with nothing
   double kill_owner = -1;   // at this part of the time that it takes undisturbed
   double stop_parent = -1;  // at this second, a parent of the first chunk's tree
@@ -151,6 +152,8 @@ void AddOptions(CLI::App& app, Arguments& arguments) {
   app.add_option("--object-mib", arguments.object_mib);
   app.add_option("--granule-kib", arguments.granule_kib, "the unit of sending");
   app.add_option("--window", options.window_blocks, "blocks that a reader has under way");
+  app.add_option("--readers", options.reader_share, "share of nodes that read it");
+  app.add_option("--first-byte-ms", arguments.first_byte_ms, "of the origin");
   app.add_option("--node-rate", options.node_bytes_per_second, "bytes a second, each way");
   app.add_option("--origin-rate", options.origin_bytes_per_second, "bytes a second");
   app.add_option("--origin-requests", options.origin_requests_per_second, "a second; then 429");
@@ -176,9 +179,10 @@ int Main(int argc, char** argv) {
   Options& options = arguments.options;
   options.object_bytes = arguments.object_mib << 20;
   options.granule_bytes = arguments.granule_kib << 10;
+  options.origin_first_byte = std::chrono::milliseconds(arguments.first_byte_ms);
   options.view_lag = std::chrono::seconds(arguments.refresh_s);
   options.refresh = options.view_lag;
-  options.reads = arguments.idle_s == 0;
+  if (arguments.idle_s > 0) options.reader_share = 0;
   options.rosters |= arguments.idle_s > 0;
   if (arguments.soak_s > 0) return Soak(options.seed, std::chrono::seconds(arguments.soak_s));
   Worst worst;

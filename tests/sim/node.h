@@ -16,6 +16,7 @@
 #include "p2p/reader_sets.h"
 #include "p2p/reader_tracking.h"
 #include "p2p/route.h"
+#include "sim/options.h"
 
 namespace dartfs::sim {
 
@@ -24,19 +25,6 @@ using TransferId = uint64_t;
 // Of which version bytes are, from 1 on; 0: none; from kGarbage on: of none, as a liar sent them.
 using Content = uint32_t;
 inline constexpr Content kGarbage = Content{1} << 31;
-
-// How a node of dartfs lies. Which lies there are depends on the object: bytes that nothing can
-// tell from right ones are told for digests alone.
-enum class Lie : uint8_t {
-  kNone,
-  kShort,    // half a block, whose end looks like one
-  kDenies,   // what it holds
-  kSilent,   // lets connect and says nothing
-  kRoster,   // members that do not exist, or live at its own address
-  kGarbles,  // bytes that went bad after their checksums were made
-  kUnnamed,  // wrong bytes in an answer that names no object and has no checksums
-  kForges,   // wrong bytes and the checksums of them
-};
 
 // What a node has of one version; a DART node, which knows of none, of all together.
 struct Copy {
@@ -121,7 +109,7 @@ struct Node {
   std::unordered_map<BlockKey, Flight> flights;  // of all versions
   core::TimePoint wakes = core::kNoDeadline;     // the earliest of theirs that is an event
   uint32_t probed = 0;                           // the version that the origin named last
-  core::TimePoint probed_at{};
+  p2p::TokenBucket probes{{.per_second = 1, .burst = 4, .reserve = 0}, core::TimePoint{}};
 
   bool reads = false;
   bool opened = false;           // since it was started

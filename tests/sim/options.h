@@ -15,6 +15,19 @@ enum class ObjectKind : uint8_t {
   kImmutable,         // declared so: DART's nodes are believed as all are
 };
 
+// How a node of dartfs lies. Which lies there are depends on the object: bytes that nothing can
+// tell from right ones are told for digests alone.
+enum class Lie : uint8_t {
+  kNone,
+  kShort,    // half a block, whose end looks like one
+  kDenies,   // what it holds
+  kSilent,   // lets connect and says nothing
+  kRoster,   // members that do not exist, or live at its own address
+  kGarbles,  // bytes that went bad after their checksums were made
+  kUnnamed,  // wrong bytes in an answer that names no object and has no checksums
+  kForges,   // wrong bytes and the checksums of them
+};
+
 struct Options {
   uint64_t seed = 1;
   uint32_t nodes = 100;
@@ -34,11 +47,12 @@ struct Options {
   core::Duration origin_first_byte = std::chrono::milliseconds(5);
   double origin_requests_per_second = 0;  // beyond it 429; 0: as many as one likes
   core::Duration start_spread{};          // readers begin at random within it
-  bool reads = true;                      // else the members are idle
+  double reader_share = 1;                // of the nodes; the others are idle
 
-  double dart_share = 0;    // of nodes without WIRE.md's section 7
-  double liar_share = 0;    // of the others; see Lie
-  uint32_t max_relays = 0;  // flights of a node beyond which it fetches for nobody else; 0: any
+  double dart_share = 0;      // of nodes without WIRE.md's section 7
+  double liar_share = 0;      // of the others; see Lie
+  Lie only_lie = Lie::kNone;  // they all tell that one; kNone: any that is about such objects
+  uint32_t max_relays = 0;    // flights of a node beyond which it fetches for nobody else; 0: any
 
   // Who is a member: what the nodes tell each other, beginning with the first `seeds` of them. Else
   // each learns of a change within view_lag, and of a death after forget_after.

@@ -17,7 +17,7 @@ struct Report {
   core::Duration last_finished{};  // since the beginning; of those that never crashed:
   core::Duration last_survivor{};
   core::Duration last_dartfs{};  // and are no DART nodes
-  uint32_t finished = 0;  // readers
+  uint32_t finished = 0;         // readers
   uint32_t readers = 0;
   uint32_t liars = 0;
   uint64_t busiest_bytes = 0;  // sent by one node
@@ -34,7 +34,8 @@ struct Report {
   double roster_most = 0;
   double tracker_rate = 0;
   uint64_t events = 0;
-  core::Duration p99{};  // of a fetch from a peer, as the node that thinks worst of them estimates it
+  core::Duration
+      p99{};  // of a fetch from a peer, as the node that thinks worst of them estimates it
   core::Duration worst_block{};  // that a reader waited, whose node neither crashed nor stopped
 };
 

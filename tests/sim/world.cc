@@ -66,13 +66,14 @@ World::World(Options options)
     node.dart = random_.NextDouble() < options_.dart_share;
     if (!node.dart && random_.NextDouble() < options_.liar_share) {
       node.lie = lies[random_.Below(lies.size())];
+      if (options_.only_lie != Lie::kNone) node.lie = options_.only_lie;
       ++report_.liars;
     }
     node.route_options.self = node.id;
     node.route_options.extensions = !node.dart;
     node.tracking_options.self = node.id;
     node.peers = std::make_unique<p2p::PeerTable>(options_.peers);
-    node.reads = options_.reads;
+    node.reads = random_.NextDouble() < options_.reader_share;
     if (!node.reads) continue;
     ++unfinished_;
     Later(Seconds(std::chrono::duration<double>(options_.start_spread).count() *
@@ -138,7 +139,7 @@ void World::ReadAgain() {
     node.copies.clear();
     node.opened = false;
     node.worst_block = {};
-    if (!node.up) continue;
+    if (!node.up || !node.reads) continue;
     if (node.done) ++unfinished_;
     node.done = false;
     Later(Duration{}, kStart, i);

@@ -117,6 +117,7 @@ class World {
   void Store(uint32_t node, BlockKey key, const Flight& flight);
   bool Verify(Node& node, uint32_t version);
   void Abandon(uint32_t node, BlockKey key);
+  void ReleaseIfUnwanted(uint32_t node, BlockKey key);
   void CheckNoCycle(uint32_t node, BlockKey key);
   void Finish(uint32_t node);
   Copy& CopyOf(Node& node, uint32_t version);

@@ -185,7 +185,7 @@ void World::Wake(uint32_t number) {
   for (const BlockKey key : due) {
     if (!node.flights.contains(key)) continue;
     Mute(number, key);
-    Drive(number, key);
+    if (node.flights.contains(key)) Drive(number, key);
   }
   for (auto& [key, flight] : node.flights) WakeAt(number, flight, flight.wake);
 }
@@ -311,7 +311,29 @@ void World::Abandon(uint32_t number, BlockKey key) {
   }
   if (!flight.read_here || VersionOf(key) != node.version || node.done) return;
   ++report_.reopened;
+  std::vector<BlockKey> left;
+  for (auto& [other, its] : node.flights) {
+    its.read_here = false;
+    left.push_back(other);
+  }
+  std::sort(left.begin(), left.end());
+  for (const BlockKey other : left) ReleaseIfUnwanted(number, other);
   Open(number);
+}
+
+// As the engine does: what nobody waits for and nobody has got a byte of is given up.
+void World::ReleaseIfUnwanted(uint32_t number, BlockKey key) {
+  Node& node = nodes_[number];
+  const auto found = node.flights.find(key);
+  if (found == node.flights.end()) return;
+  Flight& flight = found->second;
+  if (flight.read_here || !flight.out.empty() || !flight.got.empty()) return;
+  for (const TransferId id : flight.in) {
+    if (const Transfer* transfer = transfers_.Find(id)) {
+      Later(network_.Latency(), kCancel, transfer->from, id);
+    }
+  }
+  node.flights.erase(found);
 }
 
 }  // namespace dartfs::sim

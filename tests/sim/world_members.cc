@@ -97,6 +97,7 @@ void World::OnRosterAsk(uint32_t number, uint32_t from, uint64_t epoch) {
   if (!node.members) return;
   node.roster_bytes += kRosterRequest;
   node.members->OnCalledBy(nodes_[from].id, nodes_[from].addr, events_.now());
+  node.peers->breaker().OnCalledBy(nodes_[from].id);
   PublishSoon(number);
   uint64_t roster = 0;
   uint64_t bytes = kRosterHead;

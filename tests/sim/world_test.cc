@@ -88,7 +88,8 @@ TEST(World, AStoppedParentHoldsItsChildrenUpForAMoment) {
     world.ContinueAt(seconds(60), parent);
     const Report report = world.Run(kLimit);
     EXPECT_EQ(report.finished, options.nodes);
-    EXPECT_LE(report.origin_per_block, 1.5) << seed;
+    EXPECT_LE(report.origin_per_block, 1.02) << seed;
+    EXPECT_LE(report.worst_block, seconds(2) + milliseconds(100)) << seed;
     EXPECT_TRUE(world.node(reader).done);
   }
 }
@@ -109,9 +110,201 @@ TEST(World, AStoppedParentIsFoundOutBeforeItsTimeIsUp) {
     world.ContinueAt(seconds(60), parent);
     const Report report = world.Run(kLimit);
     EXPECT_EQ(report.finished, options.nodes);
-    EXPECT_LT(report.worst_block, milliseconds(250)) << seed;
+    EXPECT_GT(report.p99, core::Duration{});
+    EXPECT_LE(report.worst_block, report.p99 + milliseconds(100)) << seed;
     EXPECT_LE(report.origin_per_block, 1.05) << seed;
   }
+}
+
+// The origin's slowness is nobody's fault, and no reason to ask it once more.
+TEST(World, AnOriginThatIsSlowToAnswerIsAskedOnce) {
+  for (const int first_byte_s : {1, 3, 8}) {
+    Options options = Small(1);
+    options.nodes = 40;
+    options.origin_first_byte = seconds(first_byte_s);
+    World world(options);
+    const Report report = world.Run(kLimit);
+    EXPECT_EQ(report.finished, options.nodes);
+    EXPECT_EQ(report.origin_fetches, report.blocks) << first_byte_s;
+    world.Idle(seconds(20));
+    EXPECT_EQ(world.Unsettled(), "");
+  }
+}
+
+TEST(World, AnOriginThatPutsRequestsOffIsWaitedFor) {
+  Options options = Small(3);
+  options.origin_requests_per_second = 4;
+  World world(options);
+  const Report report = world.Run(kLimit);
+  EXPECT_EQ(report.finished, options.nodes);
+  EXPECT_GT(report.throttled, 0U);
+  EXPECT_LE(report.origin_per_block, 1.02);
+}
+
+// In a chain each would ask all above it, and they all above them.
+TEST(World, AVersionThatIsGoneCostsEachNodeLittle) {
+  for (const uint32_t fanout : {1U, 2U}) {
+    Options options = Small(5);
+    options.nodes = 24;
+    options.fanout = fanout;
+    World world(options);
+    world.ChangeVersionAt(milliseconds(40));
+    const Report report = world.Run(kLimit);
+    EXPECT_EQ(report.finished, options.nodes);
+    EXPECT_GT(report.reopened, 0U);
+    EXPECT_LE(report.origin_per_block, 2.1) << "once of each version";
+    EXPECT_LE(report.failovers, uint64_t{10} * options.nodes * report.blocks) << fanout;
+    EXPECT_LE(report.probes, uint64_t{8} * options.nodes);
+  }
+}
+
+TEST(World, WhoDoesNotReadFetchesForOthers) {
+  Options options = Small(9);
+  options.nodes = 60;
+  options.reader_share = 0.1;
+  World world(options);
+  const Report report = world.Run(kLimit);
+  EXPECT_LT(report.readers, 20U);
+  EXPECT_EQ(report.finished, report.readers);
+  EXPECT_EQ(report.origin_per_block, 1.0);
+}
+
+TEST(World, ATreeOfReadersSparesTheOthers) {
+  Options options = Small(9);
+  options.nodes = 60;
+  options.reader_share = 0.1;
+  options.trackers = true;
+  World world(options);
+  world.Run(kLimit);
+  world.Idle(seconds(10));
+  world.ReadAgain();
+  const Report report = world.Run(kLimit);
+  EXPECT_EQ(report.finished, report.readers);
+  EXPECT_EQ(report.origin_per_block, 1.0);
+  for (uint32_t i = 0; i < options.nodes; ++i) {
+    EXPECT_TRUE(world.node(i).reads || world.node(i).copies.empty()) << "it was spared";
+  }
+}
+
+TEST(World, ANodeThatComesBackEmptyAsksItsPeersForWhatItOwns) {
+  for (const bool rosters : {false, true}) {
+    Options options = Small(4);
+    options.rosters = rosters;
+    World world(options);
+    const uint32_t owner = world.OwnerOf(0);
+    world.CrashAt(seconds(2), owner);
+    world.RestartAt(seconds(3), owner, /*warm=*/false);
+    world.Run(kLimit);
+    world.Idle(seconds(30));
+    EXPECT_TRUE(world.node(owner).done);
+    EXPECT_EQ(world.Run(kLimit).origin_per_block, 1.0) << "all was there already";
+  }
+}
+
+TEST(World, AClusterThatWasPartedIsOneAgain) {
+  for (const int for_s : {10, 100, 200}) {
+    for (const uint32_t nodes : {8U, 50U}) {
+      Options options = Small(nodes);
+      options.nodes = nodes;
+      options.rosters = true;
+      World world(options);
+      world.PartitionAt(milliseconds(20), 0.5);
+      world.HealAt(seconds(for_s));
+      world.Run(kLimit);
+      world.Idle(seconds(for_s + 100));
+      EXPECT_EQ(world.Unsettled(), "") << nodes << " nodes parted for " << for_s << " s";
+    }
+  }
+}
+
+// And who cannot be dialled by some is a member all the same: it dials them.
+TEST(World, OneSidedReachabilityIsMembership) {
+  Options options = Small(6);
+  options.rosters = true;
+  World world(options);
+  for (uint32_t other = 1; other < options.nodes; ++other) {
+    world.BlockDialsAt(milliseconds(1), other, 0);
+  }
+  EXPECT_EQ(world.Run(kLimit).finished, options.nodes);
+  world.Idle(seconds(200));
+  for (uint32_t i = 0; i < options.nodes; ++i) {
+    EXPECT_EQ(world.node(i).view->members().size(), options.nodes) << i;
+  }
+}
+
+struct LiarCase {
+  ObjectKind kind;
+  Lie lie;
+};
+
+class LiarsTest : public ::testing::TestWithParam<LiarCase> {};
+
+// The world dies of a wrong byte; each lie is told, so that the test could fail.
+TEST_P(LiarsTest, NoWrongByteIsBelieved) {
+  Report sum;
+  for (uint64_t seed = 1; seed <= 5; ++seed) {
+    Options options = Small(seed);
+    options.nodes = 30;
+    options.kind = GetParam().kind;
+    options.only_lie = GetParam().lie;
+    options.liar_share = 0.2;
+    options.dart_share = seed % 2 == 0 ? 0.3 : 0;
+    options.rosters = true;
+    World world(options);
+    const Report report = world.Run(kLimit);
+    EXPECT_EQ(report.finished, options.nodes);
+    // What was good is read once more, from those who hold it and those who lie.
+    world.Idle(seconds(1));
+    world.CrashAt(seconds(20), 1);
+    world.RestartAt(seconds(21), 1, /*warm=*/false);
+    world.Idle(seconds(60));
+    EXPECT_TRUE(world.node(1).done);
+    const Report after = world.Run(kLimit);
+    sum.liars += report.liars;
+    sum.wrong_granules += after.wrong_granules;
+    sum.unnamed += after.unnamed;
+    sum.digest_mismatches += after.digest_mismatches;
+    sum.failovers += after.failovers;
+  }
+  EXPECT_GT(sum.liars, 0U);
+  const bool digest = GetParam().kind == ObjectKind::kContentAddressed;
+  switch (GetParam().lie) {
+    case Lie::kGarbles:
+      EXPECT_GT(sum.wrong_granules, 0U);
+      break;
+    case Lie::kUnnamed:
+      EXPECT_GT(digest ? sum.digest_mismatches : sum.unnamed, 0U);
+      break;
+    case Lie::kForges:
+      EXPECT_GT(sum.digest_mismatches, 0U);
+      break;
+    default:
+      EXPECT_GT(sum.failovers + sum.liars, 0U);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, LiarsTest,
+                         ::testing::Values(LiarCase{ObjectKind::kVersioned, Lie::kShort},
+                                           LiarCase{ObjectKind::kVersioned, Lie::kDenies},
+                                           LiarCase{ObjectKind::kVersioned, Lie::kSilent},
+                                           LiarCase{ObjectKind::kVersioned, Lie::kRoster},
+                                           LiarCase{ObjectKind::kVersioned, Lie::kGarbles},
+                                           LiarCase{ObjectKind::kVersioned, Lie::kUnnamed},
+                                           LiarCase{ObjectKind::kImmutable, Lie::kShort},
+                                           LiarCase{ObjectKind::kImmutable, Lie::kDenies},
+                                           LiarCase{ObjectKind::kContentAddressed, Lie::kGarbles},
+                                           LiarCase{ObjectKind::kContentAddressed, Lie::kUnnamed},
+                                           LiarCase{ObjectKind::kContentAddressed, Lie::kForges}));
+
+// A version alone does not tell forged bytes: what the simulator holds against them is that it
+// dies.
+TEST(WorldDeathTest, AWrongByteThatIsBelievedEndsTheRun) {
+  ::testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  Options options = Small(1);
+  options.kind = ObjectKind::kVersioned;
+  options.only_lie = Lie::kForges;
+  options.liar_share = 0.5;
+  EXPECT_DEATH(World(options).Run(kLimit), "content == VersionOf");
 }
 
 // Nodes die, come back with and without what they held, stop and go on; some are DART's. Whoever is

@@ -18,7 +18,6 @@ constexpr Duration kBusyFor = std::chrono::milliseconds(50);
 constexpr Duration kConnectionEnds = std::chrono::seconds(10);
 constexpr Duration kSentAgain = std::chrono::milliseconds(200);
 constexpr Duration kOnItsWay = std::chrono::milliseconds(30);
-constexpr Duration kBetweenProbes = std::chrono::seconds(1);
 constexpr Duration kOriginAgain = std::chrono::seconds(1);
 
 Duration TimeFor(uint64_t bytes, double per_second) {
@@ -31,7 +30,6 @@ Duration TimeFor(uint64_t bytes, double per_second) {
 uint32_t World::Probe(Node& node) {
   ++report_.probes;
   node.probed = version_;
-  node.probed_at = events_.now();
   return version_;
 }
 
@@ -49,8 +47,9 @@ bool World::ChooseCopy(uint32_t number, Transfer& transfer) {
     version = asked;
     if (!node.copies.contains(asked)) {
       if (!transfer.with_url) return false;
-      const bool lately = events_.now() - node.probed_at < kBetweenProbes;
-      if (node.probed != asked && (lately || Probe(node) != asked)) return false;
+      // Whoever names versions that do not exist costs the origin little.
+      const bool may = node.probed == asked || node.probes.Take(/*urgent=*/true, events_.now());
+      if (!may || (node.probed != asked && Probe(node) != asked)) return false;
     }
   }
   transfer.sender_key = KeyOf(version, BlockOf(transfer.key));
@@ -156,13 +155,15 @@ void World::Accept(Transfer& transfer) {
   if (node.lie == Lie::kForges) transfer.listed = kGarbage + transfer.from;
 }
 
-// Who joined and has waited for a first byte for as long as it may.
+// Who joined and has waited for a first byte for as long as it may. Once all have, the flight goes
+// on for a while: they will ask again.
 void World::Mute(uint32_t number, BlockKey key) {
   Flight& flight = nodes_[number].flights.at(key);
   const TimePoint now = events_.now();
   if (flight.mute_at > now) return;
   flight.mute_at = core::kNoDeadline;
   if (!flight.got.empty()) return;
+  if (flight.out.empty()) return ReleaseIfUnwanted(number, key);
   const std::vector<TransferId> waiting = flight.out;
   for (const TransferId id : waiting) {
     const Transfer& transfer = transfers_.At(id);
@@ -173,6 +174,7 @@ void World::Mute(uint32_t number, BlockKey key) {
       flight.mute_at = std::min(flight.mute_at, transfer.mute_at);
     }
   }
+  if (flight.out.empty()) flight.mute_at = now + p2p::kLinger;
 }
 
 void World::OnTimeOut(TransferId id, bool unless_begun) {
@@ -189,7 +191,8 @@ void World::Withdraw(TransferId id) {
   if (transfer.from == origin()) return;
   auto& flights = nodes_[transfer.from].flights;
   const auto flight = flights.find(transfer.sender_key);
-  if (flight != flights.end()) std::erase(flight->second.out, id);
+  if (flight == flights.end() || std::erase(flight->second.out, id) == 0) return;
+  ReleaseIfUnwanted(transfer.from, transfer.sender_key);
 }
 
 void World::OnCancel(TransferId id) {
