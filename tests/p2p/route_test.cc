@@ -165,6 +165,40 @@ TEST_F(RouteTest, AHedgeUnderWayIsNotLaunchedAgainWhenTheFirstFails) {
   EXPECT_EQ(Fail(2, Kind::kMiss), "03");
 }
 
+TEST_F(RouteTest, WhereBothOfARaceMissTheOriginIsAsked) {
+  Learn();
+  Begin("node-05");  // its upstreams: 04, 03
+  EXPECT_EQ(Steps(), "04");
+  EXPECT_EQ(Pass(milliseconds(40)), "03");
+  EXPECT_EQ(Fail(1, Kind::kMiss), "");
+  EXPECT_EQ(Fail(2, Kind::kMiss), "origin");
+}
+
+TEST_F(RouteTest, WithoutHedgingASlowParentIsWaitedFor) {
+  PeerTableOptions options;
+  options.hedge.enabled = false;
+  Reset(options);
+  Learn();
+  Begin("node-07");
+  EXPECT_EQ(Steps(), "05");
+  for (int i = 0; i < 19; ++i) EXPECT_EQ(Pass(milliseconds(100)), "");
+}
+
+// A member that has two names, or an address that was another's.
+TEST_F(RouteTest, OneAddressIsNotRacedAgainstItself) {
+  std::vector<Member> members;
+  for (int i = 0; i < 10; ++i) {
+    const bool same = i == 4 || i == 5;
+    const std::string id = "node-0" + std::to_string(i);
+    members.push_back({.id = id, .addr = same ? "node-05:1" : id + ":1"});
+  }
+  request_.tree = std::make_shared<ChunkTree>(std::make_shared<View>(members), nullptr, kKey, 2);
+  Learn();
+  Begin("node-07");
+  EXPECT_EQ(Steps(), "05");
+  EXPECT_EQ(Pass(milliseconds(40)), "03") << "not 04, which is the same";
+}
+
 TEST_F(RouteTest, WinsAreCountedOnlyWhereAHedgeFired) {
   Begin("node-07");
   Steps();

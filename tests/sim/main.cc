@@ -1,6 +1,10 @@
 // dartfs-sim: one run, or many, of a simulated cluster; prints what it cost.
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <map>
 #include <string>
@@ -113,13 +117,25 @@ void RunOnce(const Arguments& arguments, uint64_t seed, Worst& worst) {
   worst.Add(report, world);
 }
 
+// An invariant that does not hold ends the process: which run it was in is told before.
+uint64_t running_seed = 0;
+
+void TellSeed(int /*signal*/) {
+  std::array<char, 64> line{};
+  const int length = std::snprintf(line.data(), line.size(), "seed %llu\n",
+                                   static_cast<unsigned long long>(running_seed));
+  if (write(STDERR_FILENO, line.data(), static_cast<size_t>(length)) < 0) _exit(1);
+}
+
 // Of real time. 1: a run was wrong.
 int Soak(uint64_t seed, std::chrono::seconds limit) {
   const auto until = std::chrono::steady_clock::now() + limit;
+  std::signal(SIGABRT, TellSeed);
   uint64_t runs = 0;
   uint64_t events = 0;
   for (; std::chrono::steady_clock::now() < until; ++seed, ++runs) {
     Report report;
+    running_seed = seed;
     const std::string wrong = RunRandom(seed, &report);
     events += report.events;
     if (!wrong.empty()) {

@@ -229,13 +229,14 @@ void World::Ask(uint32_t number, BlockKey key, const RouteStep& step) {
   }
 }
 
-// Of flights that wait for one another, as far as they told one another: a DART node does not.
+// Of flights that wait for one another, as far as they told one another: a DART node does not. One
+// that asks the origin waits for nobody, though a peer may still answer first.
 void World::CheckNoCycle(uint32_t number, BlockKey key) {
   if (options_.dart_share > 0) return;
   std::vector<uint32_t> seen = {number};
   for (size_t i = 0; i < seen.size(); ++i) {
     const auto flight = nodes_[seen[i]].flights.find(key);
-    if (flight == nodes_[seen[i]].flights.end()) continue;
+    if (flight == nodes_[seen[i]].flights.end() || flight->second.route->at_origin()) continue;
     for (const TransferId id : flight->second.in) {
       const Transfer& transfer = transfers_.At(id);
       if (transfer.from == origin() || !transfer.accepted) continue;
