@@ -129,6 +129,7 @@ class World {
   bool ChooseCopy(uint32_t node, Transfer& transfer);
   uint32_t Probe(Node& node);
   void Admit(TransferId id);
+  bool HasRoom(const Node& node) const;
   void Accept(Transfer& transfer);
   void OnLost(TransferId id, FailureKind kind);
   void OnGranule(TransferId id, uint32_t granule, Content content);

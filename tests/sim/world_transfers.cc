@@ -110,7 +110,7 @@ void World::Admit(TransferId id) {
     status.at_origin = flight->second.route->at_origin();
     status.sources = flight->second.route->sources();
   }
-  const bool has_room = options_.max_relays == 0 || node.flights.size() < options_.max_relays;
+  const bool has_room = HasRoom(node);
   const auto tree = TreeOf(node, BlockOf(key));
   const Admission admission = p2p::Admit(*tree, node.id, ask, status, has_room);
   if (admission == Admission::kDecline) return Lose(id, FailureKind::kMiss);
@@ -136,6 +136,13 @@ void World::Admit(TransferId id) {
   }
   CheckNoCycle(number, key);
   Offer(id);
+}
+
+bool World::HasRoom(const Node& node) const {
+  if (options_.max_relays == 0) return true;
+  return std::ranges::count_if(node.flights, [](const auto& entry) {
+           return !entry.second.read_here;
+         }) < static_cast<ptrdiff_t>(options_.max_relays);
 }
 
 // What its answer says of itself.
