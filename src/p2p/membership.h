@@ -92,7 +92,7 @@ class Membership {
     double weight = 1;
     core::TimePoint contact{};  // or when it was learned of
     bool met = false;           // has there been any contact?
-    int calls = 0;  // that were not answered, before there was any contact
+    int calls = 0;              // that were not answered, before there was any contact
     core::TimePoint called_after{};
   };
   struct Forgotten {
