@@ -89,7 +89,7 @@ World::World(Options options)
 
 World::~World() = default;
 
-void World::Later(Duration in, Kind kind, uint32_t node, uint64_t a, uint64_t b) {
+void World::Later(Duration in, EventKind kind, uint32_t node, uint64_t a, uint64_t b) {
   events_.Add(events_.now() + in, kind, node, a, b);
 }
 
@@ -151,7 +151,7 @@ void World::Handle(const Event& event) {
   constexpr std::array kNeverHeldBack = {kSent,       kCrash,        kRestart, kContinue,
                                          kForget,     kPartition,    kHeal,    kOriginRate,
                                          kOriginDown, kChangeVersion};
-  const auto kind = static_cast<Kind>(event.kind);
+  const auto kind = static_cast<EventKind>(event.kind);
   if (nodes_[event.node].stopped &&
       std::find(kNeverHeldBack.begin(), kNeverHeldBack.end(), kind) == kNeverHeldBack.end()) {
     held_back_[event.node].push_back(event);
@@ -164,7 +164,7 @@ void World::Handle(const Event& event) {
 
 void World::HandleFlight(const Event& event) {
   const uint32_t node = event.node;
-  switch (static_cast<Kind>(event.kind)) {
+  switch (static_cast<EventKind>(event.kind)) {
     case kStart:
       if (nodes_[node].up && !nodes_[node].done && !nodes_[node].opened) Open(node);
       return;
@@ -201,7 +201,7 @@ void World::HandleMembers(const Event& event) {
     reader_sets_.erase(event.kind == kTrackerAnswer ? event.a : 0);
     return;
   }
-  switch (static_cast<Kind>(event.kind)) {
+  switch (static_cast<EventKind>(event.kind)) {
     case kTick:
       if (event.a == nodes_[node].boots) Tick(node);
       return;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "fake/seeded_random.h"
+#include "sim/event_kind.h"
 #include "sim/event_queue.h"
 #include "sim/network.h"
 #include "sim/node.h"
@@ -61,46 +62,13 @@ class World {
   core::Duration IdealPipeline() const;
 
  private:
-  enum Kind : uint16_t {
-    kStart,    // its reader
-    kAsk,      // a: transfer
-    kLost,     // a: transfer, b: PeerFailure::Kind
-    kSent,     // its link is free
-    kTurn,     // a: transfer that waits for its receiver
-    kGranule,  // a: transfer, b: granule and content
-    kCancel,   // a: transfer
-    kTimeOut,  // a: transfer, b: whether it may go on if there was a byte
-    kWake,     // of its flights
-    kTick,     // of membership
-    kPublish,
-    kRosterAsk,      // a: who asks, b: its epoch, 0: any will do
-    kRosterAnswer,   // a: who answers, b: number of the roster; 0: none
-    kTrack,          // a: number
-    kTrackerAsk,     // a: who asks, b: leave
-    kTrackerAnswer,  // a: number of the set; 0: a failure, b: lease
-    kView,           // a: number of the view
-    kForget,         // a member that may be dead still
-    kCrash,
-    kRestart,  // a: warm, b: moved
-    kStop,
-    kContinue,
-    kSlowDown,  // a: bits of the rate
-    kExchange,  // a: with
-    kPartition,
-    kBlockDials,  // a: to
-    kHeal,
-    kOriginRate,
-    kOriginDown,
-    kChangeVersion,
-  };
-
   using FailureKind = p2p::PeerFailure::Kind;
 
   void Handle(const Event& event);
   void HandleFlight(const Event& event);
   void HandleMembers(const Event& event);
   void HandleFault(const Event& event);
-  void Later(core::Duration in, Kind kind, uint32_t node, uint64_t a = 0, uint64_t b = 0);
+  void Later(core::Duration in, EventKind kind, uint32_t node, uint64_t a = 0, uint64_t b = 0);
   uint32_t origin() const { return options_.nodes; }
 
   // A reader, and its node's flights: world_flights.cc.

@@ -54,7 +54,7 @@ void World::ChangeVersionAt(Duration at) {
 
 void World::HandleFault(const Event& event) {
   const uint32_t node = event.node;
-  switch (static_cast<Kind>(event.kind)) {
+  switch (static_cast<EventKind>(event.kind)) {
     case kForget:
       if (!nodes_[node].up) PublishView();
       return;
