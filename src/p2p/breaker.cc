@@ -26,14 +26,20 @@ bool Breaker::IsSuspect(std::string_view peer) const {
   return known != nullptr && known->suspect;
 }
 
-void Breaker::OnSent(std::string_view peer, core::TimePoint now) {
+bool Breaker::OnSent(std::string_view peer, core::TimePoint now) {
   const auto found = peers_.find(peer);
-  if (found == peers_.end() || !found->second.open || now < found->second.until) return;
+  if (found == peers_.end() || !found->second.open || now < found->second.until) return false;
   found->second.trying = true;
   found->second.until = now + options_.cooldown;
+  return true;
 }
 
-void Breaker::OnAnswered(std::string_view peer) { Forget(peer); }
+void Breaker::OnAnswered(std::string_view peer, core::TimePoint sent) {
+  const auto found = peers_.find(peer);
+  if (found == peers_.end()) return;
+  found->second.suspect = false;
+  if (!found->second.open || sent >= found->second.opened) peers_.erase(found);
+}
 
 void Breaker::Forget(std::string_view peer) {
   if (const auto found = peers_.find(peer); found != peers_.end()) peers_.erase(found);
@@ -85,9 +91,9 @@ void Breaker::OnReachable(std::string_view peer, core::TimePoint now) {
   }
 }
 
-void Breaker::OnCancelled(std::string_view peer) {
+void Breaker::OnCancelled(std::string_view peer, bool was_trial) {
   const auto found = peers_.find(peer);
-  if (found == peers_.end() || !found->second.trying) return;
+  if (!was_trial || found == peers_.end() || !found->second.trying) return;
   found->second.trying = false;
   found->second.until = core::TimePoint::min();  // somebody else may try at once
 }
@@ -96,6 +102,7 @@ void Breaker::OnCancelled(std::string_view peer) {
 void Breaker::Open(Peer& peer, core::TimePoint now) {
   if (peer.open && !peer.trying && now < peer.until) return;
   peer.open = true;
+  peer.opened = now;
   peer.trying = false;
   peer.until = now + options_.cooldown;
 }

@@ -33,11 +33,14 @@ class Breaker {
   bool Allows(std::string_view peer, core::TimePoint now) const;
   bool IsSuspect(std::string_view peer) const;
 
-  // A request goes out. Of a half-open circuit it is the trial; one that never tells its outcome
-  // makes room for another after a cool-down.
-  void OnSent(std::string_view peer, core::TimePoint now);
-  // Whatever it was, the peer answered: closed, and no suspect.
-  void OnAnswered(std::string_view peer);
+  // A request goes out. True: of a half-open circuit it is the trial; one that never tells its
+  // outcome makes room for another after a cool-down.
+  bool OnSent(std::string_view peer, core::TimePoint now);
+  // A block, or that it has none: closed, and no suspect. The answer to a request that was `sent`
+  // before the circuit opened leaves it as it is.
+  void OnAnswered(std::string_view peer, core::TimePoint sent);
+  // A byte of a block, which may be cut short still or be wrong: no suspect, no more.
+  void OnBytes(std::string_view peer) { OnCalledBy(peer); }
   // A time-out, a 5xx of its own, a body cut short.
   void OnSoftFailure(std::string_view peer, core::TimePoint now);
   // No connection: opens at once.
@@ -52,8 +55,9 @@ class Breaker {
   void OnCalledBy(std::string_view peer);
   // It owed bytes and sent none, or lost a race without one. Charges nothing.
   void OnSilent(std::string_view peer, core::TimePoint now);
-  // The request was given up for reasons of our own: as if it had not been sent.
-  void OnCancelled(std::string_view peer);
+  // The request was given up for reasons of our own: as if it had not been sent. Of the trial only:
+  // somebody else may try at once.
+  void OnCancelled(std::string_view peer, bool was_trial);
   // The peer is a member no more.
   void Forget(std::string_view peer);
 
@@ -68,7 +72,8 @@ class Breaker {
     bool suspect = false;
     bool unreachable = false;  // why it is open
     bool wrong_bytes = false;  // or this
-    core::TimePoint until{};   // of the cool-down, or of the trial
+    core::TimePoint opened{};
+    core::TimePoint until{};  // of the cool-down, or of the trial
     core::TimePoint touched{};
   };
 

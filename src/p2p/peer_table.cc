@@ -50,6 +50,12 @@ void PeerTable::Unwatch(std::string_view peer, PeerWatcher& watcher) {
 void PeerTable::OnHeard(std::string_view peer, core::TimePoint now) {
   const auto found = asked_.find(peer);
   if (found != asked_.end()) found->second.heard = now;
+  breaker_.OnBytes(peer);
+}
+
+bool PeerTable::IsQuiet(std::string_view peer, core::Duration quiet, core::TimePoint now) const {
+  const auto found = asked_.find(peer);
+  return found == asked_.end() || now - found->second.heard >= quiet;
 }
 
 bool PeerTable::TakeTrial(std::string_view peer, core::Duration quiet, core::TimePoint now) {

@@ -54,6 +54,8 @@ class PeerTable {
   void Unwatch(std::string_view peer, PeerWatcher& watcher);
   // A byte of a block has come from it.
   void OnHeard(std::string_view peer, core::TimePoint now);
+  // Whether nobody of those who ask it has heard of it for so long.
+  bool IsQuiet(std::string_view peer, core::Duration quiet, core::TimePoint now) const;
   size_t asked() const { return asked_.size(); }  // peers that are being asked
   // Whether one hedge against it is allowed beyond the budget: whoever asked it has heard nothing
   // for `quiet`, so it is hardly just slow. One a second and peer, so that a cluster that is slow

@@ -60,18 +60,20 @@ std::vector<uint32_t> Merge(std::vector<WeightClass> classes, std::span<const Pl
                             size_t count) {
   std::vector<uint32_t> order;
   order.reserve(count);
+  const auto after = [nodes](const WeightClass& a, const WeightClass& b) {
+    if (a.score != b.score) return a.score < b.score;
+    return nodes[a.rest.front().index].id > nodes[b.rest.front().index].id;
+  };
+  std::make_heap(classes.begin(), classes.end(), after);
   while (order.size() < count) {
-    WeightClass* best = nullptr;
-    for (WeightClass& candidate : classes) {
-      if (candidate.rest.empty()) continue;
-      if (best == nullptr || candidate.score > best->score ||
-          (candidate.score == best->score &&
-           nodes[candidate.rest.front().index].id < nodes[best->rest.front().index].id)) {
-        best = &candidate;
-      }
+    std::pop_heap(classes.begin(), classes.end(), after);
+    order.push_back(classes.back().rest.front().index);
+    classes.back().Take();
+    if (classes.back().rest.empty()) {
+      classes.pop_back();
+    } else {
+      std::push_heap(classes.begin(), classes.end(), after);
     }
-    order.push_back(best->rest.front().index);
-    best->Take();
   }
   return order;
 }

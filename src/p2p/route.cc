@@ -13,6 +13,7 @@ using core::TimePoint;
 
 // The one that is due and the one asked in its stead or beside it.
 constexpr size_t kMaxContenders = 2;
+constexpr core::Duration kLeastBusy = std::chrono::milliseconds(10);
 // For a dead owner: it may be that who comes next is dead as well, and that takes a second each to
 // find out.
 constexpr uint32_t kMaxStandIns = 3;
@@ -31,7 +32,8 @@ Route::Route(const RouteOptions& options, PeerTable& peers, RouteRequest request
 
 Route::~Route() {
   while (!contenders_.empty()) {
-    peers_.breaker().OnCancelled(candidates_[contenders_.back().candidate].peer);
+    const Contender& last = contenders_.back();
+    peers_.breaker().OnCancelled(candidates_[last.candidate].peer, last.trial);
     End(contenders_.size() - 1);
   }
 }
@@ -53,14 +55,21 @@ void Route::MakeCandidates(TimePoint now) {
 }
 
 // A dead owner's place is taken by the first in rank that can be asked: by us, maybe. Only once all
-// upstreams are found unusable, which may be long after they were chosen.
+// upstreams are found unusable, which may be long after they were chosen. One that denies its
+// blocks is as good as dead.
 bool Route::AddStandIn(TimePoint now) {
   if (!options_.extensions || origin_is_duty_ || stand_ins_ >= kMaxStandIns) return false;
   if (request_.trust == Trust::kOrigin) return false;
+  // What one of them has failed to get, the next would.
+  const bool one_missed = std::any_of(candidates_.begin(), candidates_.end(),
+                                      [](const Candidate& c) { return c.missed && c.stands_in; });
+  if (one_missed) return false;
   for (const uint32_t at : request_.tree->Upstreams(options_.self)) {
     if (!IsTrusted(at)) continue;
     const std::string_view id = request_.tree->IdAt(at);
-    if (!IsExcluded(id) && IsUsable(id, now)) return false;
+    // One that the request has come through lives: it is not replaced, and the origin no duty.
+    if (IsExcluded(id)) return false;
+    if (IsUsable(id, now) && !HasMissed(id)) return false;
   }
   ++stand_ins_;
   for (uint32_t at = 0; at < request_.tree->size(); ++at) {
@@ -69,7 +78,8 @@ bool Route::AddStandIn(TimePoint now) {
       origin_is_duty_ = true;
       return false;
     }
-    if (IsExcluded(id) || !IsUsable(id, now)) continue;
+    if (IsExcluded(id)) return false;
+    if (!IsUsable(id, now) || HasMissed(id)) continue;
     return Add(at, request_.with_url);
   }
   return false;
@@ -129,9 +139,18 @@ bool Route::Add(uint32_t position, bool with_url) {
   candidate.peer = member.id;
   candidate.addr = member.addr;
   candidate.with_url = with_url;
-  candidate.is_root = position == 0 || stand_ins_ > 0;
+  candidate.stands_in = stand_ins_ > 0;
+  candidate.is_root = position == 0 || candidate.stands_in;
   candidates_.push_back(std::move(candidate));
   return true;
+}
+
+// Whether the root has, while the tree is believed.
+bool Route::HasMissed(std::string_view id) const {
+  if (request_.trust != Trust::kTree) return false;
+  return std::any_of(candidates_.begin(), candidates_.end(), [id](const Candidate& c) {
+    return c.missed && c.is_root && !c.stands_in && c.peer == id;
+  });
 }
 
 bool Route::IsExcluded(std::string_view id) const {
@@ -149,6 +168,10 @@ std::optional<RouteStep> Route::Next(TimePoint now) {
   }
   if (over_) return std::nullopt;
   NoteSilence(now);
+  if (origin_failed_) {
+    OnOriginFailure();
+    if (over_) return Next(now);
+  }
   if (origin_attempt_) return std::nullopt;
   if (Speaking() > 0) return Hedge(now);
   if (!origin_next_) {
@@ -171,11 +194,18 @@ core::Duration Route::PatienceFrom(TimePoint now) const {
 // When it owes bytes if none comes until then. Of one that has become suspect meanwhile it does at
 // once where it has sent nothing at all.
 TimePoint Route::SilentAt(const Contender& contender) const {
+  const TimePoint limit = contender.begun + options_.block_limit;
   if (!peers_.breaker().IsSuspect(candidates_[contender.candidate].peer)) {
-    return contender.heard + (contender.bytes ? options_.silence : contender.patience);
+    const auto silence = contender.bytes ? options_.silence : contender.patience;
+    return std::min(limit, contender.heard + silence);
   }
   const bool some_time = contender.bytes || contender.was_suspect;
-  return contender.heard + (some_time ? options_.suspects_silence : core::Duration{});
+  return std::min(limit,
+                  contender.heard + (some_time ? options_.suspects_silence : core::Duration{}));
+}
+
+bool Route::IsBeyondLimit(const Contender& contender, TimePoint now) const {
+  return now - contender.begun >= options_.block_limit;
 }
 
 void Route::NoteSilence(TimePoint now) {
@@ -183,7 +213,11 @@ void Route::NoteSilence(TimePoint now) {
     if (contender.silent || now < SilentAt(contender)) continue;
     contender.silent = true;
     const std::string& peer = candidates_[contender.candidate].peer;
-    if (options_.extensions) peers_.OnSilent(peer, now);
+    // Progress is never charged, however slow.
+    if (!options_.extensions || IsBeyondLimit(contender, now)) continue;
+    const bool all_its_time = !contender.bytes && now - contender.begun >= options_.silence;
+    if (all_its_time) peers_.breaker().OnSoftFailure(peer, now);
+    peers_.OnSilent(peer, now);
   }
 }
 
@@ -198,7 +232,9 @@ bool Route::IsAsked(size_t candidate) const {
 }
 
 bool Route::MayAsk(const Candidate& candidate, TimePoint now) const {
-  return !candidate.done && candidate.busy_until <= now &&
+  const bool busy_for_long =
+      candidate.busy_until != TimePoint{} && now - begun_ >= options_.busy_limit;
+  return !candidate.done && !busy_for_long && candidate.busy_until <= now &&
          peers_.breaker().Allows(candidate.peer, now);
 }
 
@@ -256,8 +292,8 @@ RouteStep Route::Ask(size_t candidate, bool hedge, TimePoint now) {
   contender.patience = PatienceFrom(now);
   contender.hedge = hedge;
   contender.was_suspect = peers_.breaker().IsSuspect(chosen.peer);
+  contender.trial = peers_.breaker().OnSent(chosen.peer, now);
   contenders_.push_back(contender);
-  peers_.breaker().OnSent(chosen.peer, now);
   peers_.Watch(chosen.peer, *this, now);
   RouteStep step;
   step.attempt = contender.attempt;
@@ -325,8 +361,9 @@ void Route::End(size_t contender) {
 }
 
 void Route::GiveUp(size_t contender) {
-  cancelled_.push_back(contenders_[contender].attempt);
-  peers_.breaker().OnCancelled(candidates_[contenders_[contender].candidate].peer);
+  const Contender& given_up = contenders_[contender];
+  cancelled_.push_back(given_up.attempt);
+  peers_.breaker().OnCancelled(candidates_[given_up.candidate].peer, given_up.trial);
   End(contender);
 }
 
@@ -337,25 +374,34 @@ void Route::OnBytes(AttemptId attempt, TimePoint now) {
   const std::string& peer = candidates_[contender.candidate].peer;
   contender.heard = now;
   peers_.OnHeard(peer, now);
-  if (!contender.bytes || contender.silent) peers_.breaker().OnAnswered(peer);
   contender.bytes = true;
-  contender.silent = false;
+  contender.silent = IsBeyondLimit(contender, now);
 }
 
 // One that answers so just before our patience ends is at work on it, and will know sooner than
 // those above it what is wrong with them: it is asked once more at once.
 void Route::OnBusy(Candidate& candidate, const Contender& was, core::Duration after,
                    TimePoint now) {
-  candidate.done = !options_.extensions;
-  candidate.busy_until = now + after;
+  const bool long_enough = now - begun_ >= options_.busy_limit;
+  candidate.done = !options_.extensions || long_enough;
+  candidate.busy_until = now + std::clamp(after, kLeastBusy, options_.busy_limit);
   const bool late = now - was.begun >= was.patience - kHopAllowance;
   if (late && !std::exchange(candidate.ran_late, true)) candidate.busy_until = now;
+}
+
+// A peer that is sending meanwhile may be done with it yet.
+void Route::OnOriginFailure() {
+  origin_attempt_.reset();
+  if (Speaking() > 0) return;
+  over_ = true;
+  while (!contenders_.empty()) GiveUp(contenders_.size() - 1);
 }
 
 // Who could have fetched it on our behalf has failed to, and all above it may have by now. Were
 // they asked one after another, each of them would ask all above itself once more: twice as often
 // with each level. So the root alone is left.
-void Route::OnMiss(const Candidate& candidate) {
+void Route::OnMiss(Candidate& candidate) {
+  candidate.missed = candidate.with_url;
   if (!options_.extensions || !candidate.with_url) return;
   for (Candidate& other : candidates_) {
     const bool was_busy = other.busy_until != TimePoint{};
@@ -365,9 +411,8 @@ void Route::OnMiss(const Candidate& candidate) {
 
 void Route::OnFailure(AttemptId attempt, PeerFailure failure, TimePoint now) {
   if (attempt == origin_attempt_) {
-    over_ = true;
-    while (!contenders_.empty()) GiveUp(contenders_.size() - 1);
-    return;
+    origin_failed_ = true;
+    return OnOriginFailure();
   }
   const auto found = Find(attempt);
   if (!found) return;
@@ -379,15 +424,15 @@ void Route::OnFailure(AttemptId attempt, PeerFailure failure, TimePoint now) {
   Breaker& breaker = peers_.breaker();
   switch (failure.kind) {
     case PeerFailure::Kind::kMiss:
-      breaker.OnAnswered(candidate.peer);
+      breaker.OnAnswered(candidate.peer, contender.begun);
       OnMiss(candidate);
       return;
     case PeerFailure::Kind::kBusy:
-      breaker.OnAnswered(candidate.peer);
+      breaker.OnAnswered(candidate.peer, contender.begun);
       OnBusy(candidate, contender, failure.retry_after, now);
       return;
     case PeerFailure::Kind::kRefused:
-      breaker.OnAnswered(candidate.peer);
+      breaker.OnAnswered(candidate.peer, contender.begun);
       origin_next_ = true;  // any other would ask with the same credential
       return;
     case PeerFailure::Kind::kSoft:
@@ -395,7 +440,7 @@ void Route::OnFailure(AttemptId attempt, PeerFailure failure, TimePoint now) {
       breaker.OnSoftFailure(candidate.peer, now);
       return;
     case PeerFailure::Kind::kUnproven:
-      breaker.OnAnswered(candidate.peer);
+      breaker.OnAnswered(candidate.peer, contender.begun);
       peers_.OnUnproven(candidate.peer, now);
       return;
     case PeerFailure::Kind::kWrong:
@@ -414,15 +459,16 @@ void Route::OnServed(AttemptId by, TimePoint now) {
   if (found) {
     const Contender winner = contenders_[*found];
     peers_.latencies().Add(now - winner.begun);
-    peers_.breaker().OnAnswered(candidates_[winner.candidate].peer);
+    peers_.breaker().OnAnswered(candidates_[winner.candidate].peer, winner.begun);
     if (counts_.hedges > 0) ++(winner.hedge ? counts_.backup_won : counts_.primary_won);
     End(*found);
     for (const Contender& loser : contenders_) {
       const bool mute = !loser.bytes || (hedge_delay_ && now - loser.heard >= *hedge_delay_);
+      const std::string& peer = candidates_[loser.candidate].peer;
       const bool lost_mute = winner.hedge && mute && !loser.silent;
-      if (lost_mute && options_.extensions) {
-        peers_.OnSilent(candidates_[loser.candidate].peer, now);
-      }
+      // One that is sending others their blocks is just slow with this.
+      const bool quiet = hedge_delay_ && peers_.IsQuiet(peer, *hedge_delay_, now);
+      if (lost_mute && quiet && options_.extensions) peers_.OnSilent(peer, now);
     }
   }
   while (!contenders_.empty()) GiveUp(contenders_.size() - 1);

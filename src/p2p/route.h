@@ -28,7 +28,9 @@ struct RouteOptions {
   // Of a suspect that has sent a part of the block, or was one when it was asked.
   core::Duration suspects_silence = std::chrono::milliseconds(50);
   core::Duration busy_limit = std::chrono::seconds(10);  // nothing but "not now": to the origin
-  uint32_t holders = 3;                                  // asked by a new owner
+  // For the whole block, of one peer: beyond it another is asked beside, though it makes progress.
+  core::Duration block_limit = std::chrono::seconds(30);
+  uint32_t holders = 3;  // asked by a new owner
 };
 
 // Whom a content-addressed object is still asked of. Where what the tree brought did not match the
@@ -106,7 +108,8 @@ class Route final : public PeerWatcher {
   void OnSuspect(std::string_view peer) override;
 
   bool at_origin() const { return origin_attempt_.has_value(); }
-  // Served, or the origin has failed: whether to begin anew is the owner's affair.
+  // Served, or the origin has failed and no peer is sending: whether to begin anew is the owner's
+  // affair. To be looked at after each event and each Next.
   bool over() const { return over_; }
   // The peers that are being asked.
   std::vector<std::string> sources() const;
@@ -122,10 +125,12 @@ class Route final : public PeerWatcher {
     std::string addr;
     bool with_url = true;
     bool is_root = false;  // or stands in for it
+    bool stands_in = false;
     core::TimePoint busy_until{};
     bool done = false;  // has answered or failed
     uint32_t soft_failures = 0;
     bool ran_late = false;  // was busy until our patience was over, and is asked again
+    bool missed = false;    // has not got the block and will not get it
   };
   struct Contender {
     AttemptId attempt = 0;
@@ -135,6 +140,7 @@ class Route final : public PeerWatcher {
     core::Duration patience{};  // for the first
     bool bytes = false;
     bool was_suspect = false;  // already when it was asked
+    bool trial = false;        // of a half-open circuit
     bool hedge = false;        // asked beside one that was merely slow
     bool silent = false;       // owes bytes; another has been asked in its stead
   };
@@ -150,13 +156,16 @@ class Route final : public PeerWatcher {
   bool Add(uint32_t position, bool with_url);
   void OnBusy(Candidate& candidate, const Contender& was, core::Duration after,
               core::TimePoint now);
-  void OnMiss(const Candidate& candidate);
+  void OnMiss(Candidate& candidate);
+  void OnOriginFailure();
+  bool HasMissed(std::string_view id) const;
   bool IsExcluded(std::string_view id) const;
   bool IsAsked(size_t candidate) const;
   bool MayAsk(const Candidate& candidate, core::TimePoint now) const;
   std::optional<size_t> Best(bool first, core::TimePoint now) const;
   std::optional<size_t> BestNext(core::TimePoint now) const;
   core::Duration PatienceFrom(core::TimePoint now) const;
+  bool IsBeyondLimit(const Contender& contender, core::TimePoint now) const;
   core::TimePoint SilentAt(const Contender& contender) const;
   void NoteSilence(core::TimePoint now);
   size_t Speaking() const;
@@ -179,6 +188,7 @@ class Route final : public PeerWatcher {
   std::optional<AttemptId> origin_attempt_;
   bool origin_is_duty_ = false;  // else the last resort
   bool origin_next_ = false;     // peers can do nothing more
+  bool origin_failed_ = false;
   uint32_t stand_ins_ = 0;
   bool over_ = false;
   std::optional<core::Duration> hedge_delay_;

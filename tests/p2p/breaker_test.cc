@@ -34,7 +34,7 @@ TEST_F(BreakerTest, SoftFailuresInARowOpenIt) {
 
 TEST_F(BreakerTest, AnAnswerBetweenThemStartsTheCountAnew) {
   Softly(4);
-  breaker_.OnAnswered("p");
+  breaker_.OnAnswered("p", now_);
   Softly(4);
   EXPECT_TRUE(Allowed());
 }
@@ -59,7 +59,7 @@ TEST_F(BreakerTest, OneTrialDecides) {
   EXPECT_EQ(State(), Circuit::kOpen) << "one soft failure is enough here";
   now_ += seconds(5);
   breaker_.OnSent("p", now_);
-  breaker_.OnAnswered("p");
+  breaker_.OnAnswered("p", now_);
   EXPECT_EQ(State(), Circuit::kClosed);
   EXPECT_EQ(breaker_.remembered(), 0U);
 }
@@ -68,7 +68,7 @@ TEST_F(BreakerTest, ATrialThatIsCancelledMakesRoomAtOnceAndOneThatIsLostLater) {
   breaker_.OnHardFailure("p", now_);
   now_ += seconds(5);
   breaker_.OnSent("p", now_);
-  breaker_.OnCancelled("p");
+  breaker_.OnCancelled("p", true);
   EXPECT_TRUE(Allowed());
   breaker_.OnSent("p", now_);
   now_ += seconds(5);
@@ -79,7 +79,7 @@ TEST_F(BreakerTest, ACancelledRequestChargesNobody) {
   Softly(4);
   for (int i = 0; i < 10; ++i) {
     breaker_.OnSent("p", now_);
-    breaker_.OnCancelled("p");
+    breaker_.OnCancelled("p", true);
   }
   EXPECT_TRUE(Allowed());
   Softly(1);
@@ -101,13 +101,46 @@ TEST_F(BreakerTest, ASilentPeerIsSuspectUntilItAnswersSomething) {
   EXPECT_TRUE(Allowed()) << "no circuit opens for that";
   now_ += seconds(3600);
   EXPECT_TRUE(breaker_.IsSuspect("p"));
-  breaker_.OnCancelled("p");
+  breaker_.OnCancelled("p", true);
   EXPECT_TRUE(breaker_.IsSuspect("p"));
-  breaker_.OnAnswered("p");
+  breaker_.OnAnswered("p", now_);
   EXPECT_FALSE(breaker_.IsSuspect("p"));
   breaker_.OnSilent("p", now_);
   breaker_.Forget("p");
   EXPECT_FALSE(breaker_.IsSuspect("p"));
+}
+
+// Of a burst some fail and some do not, in any order.
+TEST_F(BreakerTest, AnswersToWhatWasSentBeforeItOpenedDoNotCloseIt) {
+  const core::TimePoint sent = now_;
+  now_ += seconds(1);
+  breaker_.OnWrongBytes("p", now_);
+  breaker_.OnAnswered("p", sent);
+  EXPECT_EQ(State(), Circuit::kOpen);
+  now_ += seconds(5);
+  EXPECT_TRUE(breaker_.OnSent("p", now_));
+  breaker_.OnAnswered("p", now_);
+  EXPECT_EQ(State(), Circuit::kClosed);
+}
+
+TEST_F(BreakerTest, BytesAloneForgiveNothing) {
+  Softly(4);
+  breaker_.OnBytes("p");
+  Softly(1);
+  EXPECT_EQ(State(), Circuit::kOpen);
+  breaker_.OnBytes("p");
+  EXPECT_EQ(State(), Circuit::kOpen);
+}
+
+TEST_F(BreakerTest, OnlyTheTrialMakesRoomForAnother) {
+  breaker_.OnHardFailure("p", now_);
+  EXPECT_FALSE(breaker_.OnSent("p", now_)) << "it is no trial yet";
+  now_ += seconds(5);
+  EXPECT_TRUE(breaker_.OnSent("p", now_));
+  breaker_.OnCancelled("p", false);
+  EXPECT_FALSE(Allowed()) << "an old request of somebody else's";
+  breaker_.OnCancelled("p", true);
+  EXPECT_TRUE(Allowed());
 }
 
 // As it answers for its roster, though nobody has asked it for a block since.
@@ -124,7 +157,7 @@ TEST_F(BreakerTest, WhoIsReachedAgainIsClosedUnlessThereWasMoreWrong) {
   EXPECT_EQ(State(), Circuit::kClosed) << "after the cool-down";
   Softly(1);
   EXPECT_EQ(State(), Circuit::kOpen) << "on probation";
-  breaker_.OnAnswered("p");
+  breaker_.OnAnswered("p", now_);
   breaker_.OnWrongBytes("p", now_);
   breaker_.OnReachable("p", now_);
   EXPECT_EQ(State(), Circuit::kOpen) << "liars answer too";

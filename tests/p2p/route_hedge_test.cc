@@ -206,6 +206,46 @@ TEST_F(RouteTest, TwoAtMostAreAsked) {
   EXPECT_EQ(route_->sources().size(), 2U);
 }
 
+// It is at others' blocks.
+TEST_F(RouteTest, APeerThatServesOthersIsNoSuspectForALostRace) {
+  Learn();
+  Begin("node-07");
+  Steps();
+  EXPECT_EQ(Pass(milliseconds(40)), "04");
+  Route other(options_, *peers_, request_, now_);
+  const auto step = other.Next(now_);
+  ASSERT_TRUE(step);
+  other.OnBytes(step->attempt, now_);  // of 05
+  route_->OnServed(2, now_);
+  EXPECT_FALSE(peers_->breaker().IsSuspect("node-05"));
+}
+
+// Progress is not charged; but a byte a second is no reason to wait for ever.
+TEST_F(RouteTest, ATricklingPeerIsRacedInTheEnd) {
+  Begin("node-07");
+  EXPECT_EQ(Steps(), "05");
+  std::string steps;
+  for (int i = 0; i < 40; ++i) {
+    route_->OnBytes(1, now_);
+    steps += Pass(seconds(1));
+  }
+  EXPECT_EQ(steps.substr(0, 2), "04");
+  EXPECT_FALSE(peers_->breaker().IsSuspect("node-05"));
+  EXPECT_EQ(CircuitOf("node-05"), Circuit::kClosed);
+}
+
+TEST_F(RouteTest, OneThatSaysNothingFiveTimesIsNotAskedForAWhile) {
+  for (int i = 0; i < 5; ++i) {
+    peers_->breaker().OnCalledBy("node-05");  // for its roster
+    Begin("node-07");
+    EXPECT_EQ(Steps(), "05") << i;
+    Pass(seconds(2));
+  }
+  peers_->breaker().OnCalledBy("node-05");
+  Begin("node-07");
+  EXPECT_EQ(Steps(), "04");
+}
+
 // One after another, and none of them again.
 TEST_F(RouteTest, WhereAllAreSilentTheOriginIsAskedInTheEnd) {
   Begin("node-07");

@@ -104,10 +104,15 @@ TEST_F(RouteTest, OneWhoseConnectionBrokeIsAskedOnceMoreBeforeTheOrigin) {
   EXPECT_EQ(Fail(4, Kind::kMiss), "origin");
 }
 
-TEST_F(RouteTest, AnOwnerThatMissesHasNoStandIn) {
+// It may deny what it has, and each of its children would go to the origin.
+TEST_F(RouteTest, AnOwnerThatMissesHasOneStandIn) {
   Begin("node-09");
   EXPECT_EQ(Steps(), "03");
-  EXPECT_EQ(Fail(1, Kind::kMiss), "origin");
+  EXPECT_EQ(Fail(1, Kind::kMiss), "04");
+  EXPECT_EQ(Fail(2, Kind::kMiss), "origin");
+  Begin("node-04");
+  EXPECT_EQ(Steps(), "03");
+  EXPECT_EQ(Fail(1, Kind::kMiss), "origin") << "the stand-in itself";
 }
 
 TEST_F(RouteTest, ASuspectOwnersPlaceToo) {
@@ -183,6 +188,67 @@ TEST_F(RouteTest, WrongBytesOpenTheCircuit) {
   EXPECT_EQ(CircuitOf("node-05"), Circuit::kOpen);
 }
 
+// However they time it: there is always one that has just become free.
+TEST_F(RouteTest, PeersThatAreBusyForEverAreLeftInTheEnd) {
+  for (const core::Duration busy : {core::Duration{}, core::Duration(milliseconds(50)),
+                                    core::Duration(std::chrono::hours(100000))}) {
+    for (const core::Duration answer : {milliseconds(1), milliseconds(1950)}) {
+      Begin("node-07");
+      const core::TimePoint begun = now_;
+      AttemptId asked = 0;
+      while (!route_->at_origin() && now_ - begun < seconds(60)) {
+        while (const auto step = route_->Next(now_)) asked = step->attempt;
+        if (route_->at_origin()) break;
+        now_ += std::max<core::Duration>(answer, milliseconds(1));
+        route_->OnFailure(asked, {Kind::kBusy, busy}, now_);
+      }
+      EXPECT_TRUE(route_->at_origin());
+      EXPECT_LE(now_ - begun, seconds(14));
+      EXPECT_LE(asked, 3200U) << "not as often as the network carries it";
+    }
+  }
+}
+
+// Whoever claims that a request has come through all of them makes the origin nobody's duty.
+TEST_F(RouteTest, AForgedPathTakesTheLastResortsBudget) {
+  PeerTableOptions options;
+  options.last_resort = {.per_second = 1, .burst = 2, .reserve = 0};
+  Reset(options);
+  request_.path = {"node-03", "node-04", "node-05", "node-09", "node-06", "node-08"};
+  for (const char* self : {"node-07", "node-01", "node-02", "node-00"}) {
+    peers_->TakeLastResort("origin.example", true, now_);
+    peers_->TakeLastResort("origin.example", true, now_);
+    Begin(self);
+    EXPECT_EQ(Steps(), "") << self;
+  }
+}
+
+TEST_F(RouteTest, APeerThatIsSendingOutlivesTheOriginsFailure) {
+  Begin("node-07");
+  EXPECT_EQ(Steps(), "05");
+  EXPECT_EQ(Pass(seconds(2)), "04");
+  EXPECT_EQ(Pass(seconds(2)), "03 -1");
+  EXPECT_EQ(Pass(seconds(2)), "origin");
+  route_->OnBytes(3, now_);
+  EXPECT_EQ(Fail(4, Kind::kMiss), "");
+  EXPECT_FALSE(route_->over());
+  EXPECT_EQ(Pass(seconds(1)), "");
+  route_->OnBytes(3, now_);
+  EXPECT_EQ(Pass(seconds(2)), "-2 -3") << "it is silent, too";
+  EXPECT_TRUE(route_->over());
+}
+
+// Its bytes may be cut short or be wrong yet.
+TEST_F(RouteTest, ABodyThatIsCutShortCountsAlthoughItHadBegun) {
+  for (int i = 0; i < 5; ++i) {
+    Begin("node-07");
+    EXPECT_EQ(Steps(), "05") << i;
+    route_->OnBytes(1, now_);
+    Fail(1, Kind::kSoft);
+  }
+  EXPECT_EQ(CircuitOf("node-05"), Circuit::kOpen);
+}
+
 TEST_F(RouteTest, WithoutAUrlPeersAreAskedForWhatTheyHold) {
   request_.with_url = false;
   Begin("node-07");
@@ -195,9 +261,10 @@ TEST_F(RouteTest, TheLastResortHasABudgetAndTheOwnerNeedsNone) {
   options.last_resort = {.per_second = 1, .burst = 2, .reserve = 1};
   Reset(options);
   const auto fall = [this] {
-    Begin("node-04");
+    Begin("node-09");
     Steps();
-    return Fail(1, Kind::kMiss);
+    Fail(1, Kind::kMiss);
+    return Fail(2, Kind::kMiss);
   };
   EXPECT_EQ(fall(), "origin");
   request_.urgent = false;
@@ -269,7 +336,6 @@ TEST_F(RouteTest, ARouteThatEndsLeavesNobodyCharged) {
   EXPECT_EQ(changes_, 0);
 }
 
-// What DART does: parent, then grandparent, then the origin; no suspects, no budget.
 // Whoever relayed it may have been lied to: the owner's bytes come from the origin.
 TEST_F(RouteTest, AfterAWrongDigestTheOwnerAloneIsAskedAndThenNobody) {
   request_.trust = Trust::kOwner;
@@ -325,6 +391,7 @@ TEST_F(RouteTest, AnOwnerThatCannotNameTheObjectIsStoodInFor) {
   EXPECT_EQ(Steps(), "origin") << "itself";
 }
 
+// What DART does: parent, then grandparent, then the origin; no suspects, no budget.
 TEST_F(RouteTest, WithoutExtensionsItDecidesAsADartNodeDoes) {
   options_.extensions = false;
   PeerTableOptions options;

@@ -158,6 +158,7 @@ void World::Drive(uint32_t number, BlockKey key) {
       Ask(number, key, *step);
     }
   }
+  if (flight.route->over()) return Abandon(number, key);
   const TimePoint wake = flight.route->wake_at(now);
   DARTFS_CHECK(wake == core::kNoDeadline || wake - now <= kLongestWait);
   WakeAt(number, flight, wake);

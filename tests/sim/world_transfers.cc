@@ -227,7 +227,6 @@ void World::OnLost(TransferId id, FailureKind kind) {
   ++report_.failovers;
   p2p::Route& route = *flight->second.route;
   route.OnFailure(transfer.attempt, {kind, kBusyFor}, events_.now());
-  if (route.over()) return Abandon(transfer.to, transfer.key);
   Drive(transfer.to, transfer.key);
 }
 
