@@ -28,7 +28,10 @@ struct MembershipOptions {
   core::Duration forget_after = std::chrono::seconds(60);
   core::Duration refresh = std::chrono::seconds(5);  // between roster exchanges
   size_t max_members = 16384;                        // self among them
+  size_t max_id_bytes = 253;                         // of an ID; of an address those of a port more
+  size_t max_roster_bytes = size_t{3} << 20;  // of all in JSON, about (WIRE.md section 5: 4 MiB)
   double max_weight = 1000;
+  double min_weight = 1e-3;
   // Whether an address may be believed (--peer-allow); empty: any.
   std::function<bool(std::string_view addr)> allows_address = {};
 };
@@ -51,15 +54,19 @@ class Membership {
  public:
   explicit Membership(MembershipOptions options);
 
-  // Hearsay: adds the unknown, takes the newest address and weight of the known, unless that was in
-  // direct contact within the last third of forget_after and so has the address we know. Entries of
-  // this node itself are passed over. Weights that are not finite are refused, others clamped.
-  std::vector<RejectedMember> Learn(std::span<const Member> reported, core::TimePoint now);
+  // The roster of `from` (empty: it did not say who it is). Its own entry is its word. The others
+  // are hearsay: adds the unknown, takes the newest address of the known, unless that was in direct
+  // contact within the last third of forget_after and so has the address we know; another weight of
+  // one that we have met is no more than a reason to ask it. Entries of this node itself are passed
+  // over. Weights that are not finite are refused, others clamped.
+  std::vector<RejectedMember> Learn(std::span<const Member> reported, core::TimePoint now,
+                                    std::string_view from = {});
   // `id` has called from `addr` (host:port of its peer listener; empty: it did not say).
   void OnCalledBy(std::string_view id, std::string_view addr, core::TimePoint now);
   // A member answered under its own ID; empty: it did not say who it is, and nobody is credited.
   void OnAnswerOf(std::string_view responder_id, core::TimePoint now);
-  // Forgets who has not been in contact for too long.
+  // Forgets who has not been in contact for too long. To be called each `interval`: time in which
+  // it was not, as the machine slept or this process was stopped, is nobody's absence.
   void Expire(core::TimePoint now);
 
   const Member& self() const { return options_.self; }
@@ -68,8 +75,9 @@ class Membership {
   uint64_t generation() const { return generation_; }
   // Self included. All are ready, but those of hearsay that did not answer when they were called:
   // they join, and own nothing until they do (whoever reports many that do not exist would else
-  // give all chunks to nobody). This is each node's own matter, and neither on the wire nor in the
-  // epoch.
+  // give all chunks to nobody); so do all of hearsay where they are more than those that were met,
+  // once this node has been there for forget_after. This is each node's own matter, and neither on
+  // the wire nor in the epoch.
   std::vector<Member> Members() const;
   // How often to ask Due: `refresh`, or oftener in a large cluster, so that its calls spread.
   core::Duration interval() const;
@@ -80,7 +88,8 @@ class Membership {
   // forget_after has passed since the last contact, so that it is in contact three times before it
   // would be forgotten, whoever of the two called; who is new within `refresh`; and three a
   // `refresh` at random for their rosters. One that does not answer is called again after
-  // `refresh`.
+  // `refresh`. Of those that were never met no more at a time than half of those that were, and 64,
+  // and none at an address twice: others choose what is called there.
   std::vector<RosterCall> Due(core::TimePoint now, core::Random& random);
   // A peer's answer names an epoch that is not ours: whether to ask it for its roster now. At most
   // once a second.
@@ -92,6 +101,7 @@ class Membership {
     double weight = 1;
     core::TimePoint contact{};  // or when it was learned of
     bool met = false;           // has there been any contact?
+    bool doubted = false;       // others report another weight
     int calls = 0;              // that were not answered, before there was any contact
     core::TimePoint called_after{};
   };
@@ -101,16 +111,23 @@ class Membership {
     bool reported = false;  // by others, since
   };
 
-  static MemberState StateOf(const Known& known);
+  bool IsReady(const Known& known) const;
+  void NoteFlood();
+  void MakeRoom();
   const char* WhyNot(const Member& member) const;
-  void Put(const Member& member, bool first_hand, core::TimePoint now);
+  void Put(const Member& member, bool own_word, core::TimePoint now);
   void OnContact(std::string_view id, core::TimePoint now);
   bool IsSmall() const;
   bool IsDue(const Known& known, core::TimePoint now, core::Random& random) const;
 
   const MembershipOptions options_;
   StringMap<Known> known_;
-  StringMap<Forgotten> forgotten_;  // at most max_members
+  StringMap<Forgotten> forgotten_;               // at most max_members
+  size_t met_ = 0;                               // of known_
+  size_t roster_bytes_ = 0;                      // of known_
+  bool flooded_ = false;                         // more of hearsay than were met
+  core::TimePoint begun_ = core::kNoDeadline;    // the first Expire
+  core::TimePoint expired_ = core::kNoDeadline;  // the last
   core::TimePoint seeds_after_ = core::TimePoint::min();
   core::TimePoint other_epoch_until_{};
   uint64_t generation_ = 0;

@@ -57,12 +57,19 @@ core::TimePoint ReaderTracking::wake_at() const {
   return std::min(next_at_, read_at_ + options_.idle);
 }
 
-void ReaderTracking::OnJoined(ReaderIds readers, core::Duration lease, core::TimePoint now) {
+void ReaderTracking::OnJoined(std::vector<std::string> readers, core::Duration lease,
+                              core::TimePoint now) {
   if (!std::exchange(calling_, false)) return;
-  readers_ = std::move(readers);
+  if (readers.size() > kMaxReaders) readers.clear();
+  std::sort(readers.begin(), readers.end());
+  readers.erase(std::unique(readers.begin(), readers.end()), readers.end());
+  if (readers_ == nullptr || *readers_ != readers) {
+    readers_ = std::make_shared<const std::vector<std::string>>(std::move(readers));
+  }
+  lease = std::clamp(lease, core::Duration(std::chrono::seconds(1)), kMaxLease);
   lease_until_ = now + lease;
   // Renewed at half of it, so that it never lapses in the middle of a read.
-  next_at_ = now + lease / 2;
+  half_until_ = next_at_ = now + lease / 2;
 }
 
 void ReaderTracking::OnFailed(core::TimePoint now) {
@@ -71,7 +78,8 @@ void ReaderTracking::OnFailed(core::TimePoint now) {
 }
 
 ReaderIds ReaderTracking::Readers(core::TimePoint now) const {
-  return now < lease_until_ ? readers_ : nullptr;
+  const bool valid = now < half_until_ || (calling_ && now < lease_until_);
+  return reading_ && valid ? readers_ : nullptr;
 }
 
 }  // namespace dartfs::p2p

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/base/time.h"
 #include "p2p/chunk_tree.h"
@@ -29,6 +30,9 @@ struct TrackerCall {
 
 class ReaderTracking {
  public:
+  static constexpr size_t kMaxReaders = 512;  // WIRE.md section 7
+  static constexpr core::Duration kMaxLease = std::chrono::minutes(10);
+
   // `file_key`: the object's chunk key with index -1.
   ReaderTracking(const ReaderTrackingOptions& options, uint64_t file_key)
       : options_(options), file_key_(file_key) {}
@@ -41,11 +45,14 @@ class ReaderTracking {
   // When Next may have something new to say; kNoDeadline: after the next read.
   core::TimePoint wake_at() const;
 
-  void OnJoined(ReaderIds readers, core::Duration lease, core::TimePoint now);
+  // What the tracker says is foreign: more than kMaxReaders are none, each counts once, and a lease
+  // is at least a second and at most kMaxLease. A set that is the last one is that very object, so
+  // that trees of it are found again.
+  void OnJoined(std::vector<std::string> readers, core::Duration lease, core::TimePoint now);
   void OnFailed(core::TimePoint now);
 
-  // Over whom the tree of a chunk spans; null: all Ready members, as where no tracker is or
-  // answers.
+  // Over whom the tree of a chunk spans: for half the lease, and while it is being renewed; null:
+  // all Ready members, as where no tracker is or answers.
   ReaderIds Readers(core::TimePoint now) const;
   // Nobody reads it here any more, and the tracker was told: it may be forgotten.
   bool over() const { return !reading_ && tracker_.empty(); }
@@ -62,6 +69,7 @@ class ReaderTracking {
   core::TimePoint called_at_{};
   core::TimePoint next_at_{};  // of the next join
   ReaderIds readers_;
+  core::TimePoint half_until_{};
   core::TimePoint lease_until_{};
 };
 

@@ -33,6 +33,10 @@ class MembershipTest : public ::testing::Test {
     return view_->Find(id);
   }
   void Pass(int count) {
+    members_->Expire(now_);
+    for (int i = 0; i < count; ++i) Jump(1);
+  }
+  void Jump(int count) {
     now_ += seconds(count);
     members_->Expire(now_);
   }
@@ -130,6 +134,8 @@ TEST_F(MembershipTest, WeightsAreClamped) {
   Hear("much", "h:1", 1e300);
   EXPECT_EQ(Find("zero")->weight, 1);
   EXPECT_EQ(Find("less")->weight, 1);
+  Hear("little", "h:1", 5e-324);
+  EXPECT_EQ(Find("little")->weight, 1e-3);
   EXPECT_EQ(Find("much")->weight, 1000);
 }
 
@@ -173,7 +179,7 @@ TEST_F(MembershipTest, TheGenerationTellsChangesAlone) {
 }
 
 TEST_F(MembershipTest, ASmallClusterIsAskedWhole) {
-  for (int i = 0; i < 20; ++i) Hear("m" + std::to_string(i));
+  for (int i = 0; i < 20; ++i) Hear("m" + std::to_string(i), "h:" + std::to_string(i));
   EXPECT_EQ(members_->interval(), seconds(5));
   EXPECT_EQ(members_->Due(now_, random_).size(), 20U);
   EXPECT_TRUE(members_->Due(now_, random_).empty()) << "once an interval";
@@ -270,6 +276,93 @@ TEST_F(MembershipTest, HearsayThatDoesNotAnswerOwnsNothing) {
   EXPECT_EQ(Find("fake")->state, MemberState::kReady) << "who was there is slow to go";
 }
 
+// Each roster with new ones, so that none of them has been called in vain yet.
+TEST_F(MembershipTest, MoreOfHearsayThanWereMetOwnNothing) {
+  for (int i = 0; i < 30; ++i) members_->OnCalledBy("m" + std::to_string(i), "h:1", now_);
+  for (int second = 0; second < 70; ++second) {
+    Pass(1);
+    for (int i = 0; i < 30; ++i) members_->OnAnswerOf("m" + std::to_string(i), now_);
+  }
+  for (int i = 0; i < 32; ++i) Hear("fake" + std::to_string(i), "f" + std::to_string(i));
+  EXPECT_EQ(Find("fake0")->state, MemberState::kReady) << "as many may have joined";
+  const uint64_t before = members_->generation();
+  Hear("fake32", "f32");
+  EXPECT_GT(members_->generation(), before);
+  EXPECT_EQ(Find("fake0")->state, MemberState::kJoining);
+  EXPECT_EQ(Find("m0")->state, MemberState::kReady);
+}
+
+TEST_F(MembershipTest, AFullTableHasRoomForWhoCalls) {
+  MembershipOptions options;
+  options.max_members = 4;
+  Make(std::move(options));
+  for (int i = 0; i < 10; ++i) Hear("fake" + std::to_string(i));
+  EXPECT_EQ(members_->size(), 4U);
+  for (int i = 0; i < 3; ++i) members_->OnCalledBy("real" + std::to_string(i), "h:1", now_);
+  for (int i = 0; i < 3; ++i) EXPECT_NE(Find("real" + std::to_string(i)), nullptr) << i;
+  members_->OnCalledBy("one-more", "h:1", now_);
+  EXPECT_EQ(Find("one-more"), nullptr) << "who was met stays";
+  EXPECT_EQ(members_->size(), 4U);
+}
+
+TEST_F(MembershipTest, RostersStayWithinTheirBytes) {
+  EXPECT_EQ(Hear(std::string(254, 'a')).size(), 1U);
+  EXPECT_EQ(Hear("a", std::string(262, '1')).size(), 1U);
+  for (int i = 0; i < 16000; ++i) Hear(std::string(240, 'a') + std::to_string(10000 + i));
+  size_t bytes = 0;
+  for (const Member& member : members_->Members()) {
+    bytes += member.id.size() + member.addr.size() + 48;
+  }
+  EXPECT_GT(bytes, size_t{2} << 20);
+  EXPECT_LE(bytes, (size_t{3} << 20) + 100) << "and this node itself";
+}
+
+// At addresses that others choose.
+TEST_F(MembershipTest, StrangersAreCalledFewAtATimeAndAnAddressOnce) {
+  for (int i = 0; i < 1000; ++i) Hear("same" + std::to_string(i), "victim:1");
+  for (int second = 0; second < 20; ++second) {
+    EXPECT_LE(members_->Due(now_, random_).size(), 1U);
+    Pass(1);
+  }
+  for (int i = 0; i < 1000; ++i) Hear("fake" + std::to_string(i), "f:" + std::to_string(i));
+  for (int second = 0; second < 20; ++second) {
+    EXPECT_LE(members_->Due(now_, random_).size(), 64U);
+    Pass(1);
+  }
+}
+
+TEST_F(MembershipTest, AMembersWeightIsItsOwnToSay) {
+  const auto answer = [this] {
+    for (int i = 0; i < 50; ++i) members_->OnAnswerOf("m" + std::to_string(i), now_);
+  };
+  for (int i = 0; i < 50; ++i) members_->OnCalledBy("m" + std::to_string(i), "h:1", now_);
+  Hear("m7", "h:1", 9);
+  EXPECT_EQ(Find("m7")->weight, 1) << "hearsay";
+  bool asked = false;
+  for (int second = 0; second < 200 && !asked; ++second) {
+    for (const RosterCall& call : members_->Due(now_, random_)) {
+      asked |= call.id == "m7" && call.wants_roster;
+    }
+    Pass(1);
+    answer();
+  }
+  EXPECT_TRUE(asked) << "a reason to ask it";
+  const Member own{.id = "m7", .addr = "h:1", .weight = 9};
+  members_->Learn(std::span(&own, 1), now_, "m7");
+  EXPECT_EQ(Find("m7")->weight, 9);
+}
+
+TEST_F(MembershipTest, TimeInWhichThisNodeWasStoppedIsNobodysAbsence) {
+  for (const int stopped : {61, 600, 100000}) {
+    members_->OnCalledBy("a", "h:1", now_);
+    Pass(0);
+    Jump(stopped);
+    EXPECT_NE(Find("a"), nullptr) << stopped;
+    for (int i = 0; i < 12; ++i) Pass(5);
+    EXPECT_EQ(Find("a"), nullptr) << "but what comes after counts";
+  }
+}
+
 TEST_F(MembershipTest, AnotherEpochIsAskedAboutOnceASecond) {
   EXPECT_TRUE(members_->OnOtherEpoch(now_));
   EXPECT_FALSE(members_->OnOtherEpoch(now_));
@@ -278,7 +371,7 @@ TEST_F(MembershipTest, AnotherEpochIsAskedAboutOnceASecond) {
 }
 
 TEST_F(MembershipTest, OneThatDoesNotAnswerIsNotCalledEachTime) {
-  for (int i = 0; i < 100; ++i) Hear("m" + std::to_string(i));
+  for (int i = 0; i < 100; ++i) Hear("m" + std::to_string(i), "h:" + std::to_string(i));
   size_t calls = 0;
   for (int second = 0; second < 59; ++second) {
     calls += members_->Due(now_, random_).size();
@@ -292,7 +385,7 @@ TEST_F(MembershipTest, EachOfALargeOneIsInContactThreeTimesBeforeItWouldBeForgot
   constexpr int kMembers = 2000;
   std::vector<Member> reported;
   for (int i = 0; i < kMembers; ++i) {
-    reported.push_back({.id = "m" + std::to_string(i), .addr = "h:1"});
+    reported.push_back({.id = "m" + std::to_string(i), .addr = "h:" + std::to_string(i)});
   }
   members_->Learn(reported, now_);
   std::vector<int> contacts(kMembers);
@@ -320,7 +413,7 @@ TEST_F(MembershipTest, FiveThousandIdleMembersCostLittle) {
   constexpr int kMembers = 5000;
   std::vector<Member> reported;
   for (int i = 0; i < kMembers; ++i) {
-    reported.push_back({.id = "m" + std::to_string(i), .addr = "h:1"});
+    reported.push_back({.id = "m" + std::to_string(i), .addr = "h:" + std::to_string(i)});
   }
   MembershipOptions options;
   options.self = {.id = "self", .addr = "s:1"};
@@ -341,6 +434,7 @@ TEST_F(MembershipTest, FiveThousandIdleMembersCostLittle) {
   }
   // A request with two IDs, an address and an ETag, and a 304 with an ID, an epoch and an ETag.
   constexpr size_t kBytes = 300;
+  EXPECT_GE(exchanges, size_t{kMembers} * 15) << "each three times a minute";
   EXPECT_LT(exchanges * kBytes / kSeconds, 100'000U) << "bytes a second, in and out";
 }
 

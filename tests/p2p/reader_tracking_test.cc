@@ -27,6 +27,11 @@ class ReaderTrackingTest : public ::testing::Test {
     }
     view_ = std::make_shared<const View>(std::move(members));
   }
+  // None: the tree spans all.
+  std::vector<std::string> Readers() const {
+    const ReaderIds readers = tracking_.Readers(now_);
+    return readers ? *readers : std::vector<std::string>{};
+  }
   // "join 03", "leave 03" or "".
   std::string Next() {
     const auto call = tracking_.Next(view_, now_);
@@ -40,8 +45,7 @@ class ReaderTrackingTest : public ::testing::Test {
   ViewPtr view_;
   ReaderTrackingOptions options_{.self = "node-01"};
   ReaderTracking tracking_{options_, kKey};
-  ReaderIds set_ =
-      std::make_shared<std::vector<std::string>>(std::vector<std::string>{"node-01", "node-02"});
+  std::vector<std::string> set_ = {"node-01", "node-02"};
 };
 
 TEST_F(ReaderTrackingTest, JoinsWithTheFirstReadAndRenewsAtHalfTheLease) {
@@ -52,7 +56,7 @@ TEST_F(ReaderTrackingTest, JoinsWithTheFirstReadAndRenewsAtHalfTheLease) {
   EXPECT_EQ(Next(), "") << "one at a time";
   EXPECT_EQ(tracking_.Readers(now_), nullptr) << "until then the tree spans all";
   Join();
-  EXPECT_EQ(tracking_.Readers(now_), set_);
+  EXPECT_EQ(Readers(), set_);
   for (int i = 0; i < 20; ++i) {
     tracking_.OnRead(now_);
     now_ += seconds(3) - milliseconds(1);
@@ -61,19 +65,54 @@ TEST_F(ReaderTrackingTest, JoinsWithTheFirstReadAndRenewsAtHalfTheLease) {
     EXPECT_EQ(tracking_.wake_at(), now_);
     EXPECT_EQ(Next(), "join 03");
     now_ += milliseconds(500);
-    EXPECT_EQ(tracking_.Readers(now_), set_) << "the old set while the renewal is under way";
+    EXPECT_EQ(Readers(), set_) << "the old set while the renewal is under way";
     Join();
   }
 }
 
-TEST_F(ReaderTrackingTest, AGrantedLeaseIsFollowedHoweverShort) {
+TEST_F(ReaderTrackingTest, AGrantedLeaseIsFollowed) {
   tracking_.OnRead(now_);
   Next();
-  Join(milliseconds(100));
-  now_ += milliseconds(50);
+  Join(seconds(2));
+  now_ += seconds(1) - milliseconds(1);
+  EXPECT_EQ(Readers(), set_);
+  now_ += milliseconds(1);
+  EXPECT_EQ(tracking_.Readers(now_), nullptr) << "half of it, unless it is being renewed";
   EXPECT_EQ(Next(), "join 03");
-  now_ += milliseconds(50);
+  EXPECT_EQ(Readers(), set_);
+  now_ += seconds(1);
   EXPECT_EQ(tracking_.Readers(now_), nullptr) << "it has run out";
+}
+
+TEST_F(ReaderTrackingTest, WhatATrackerSaysIsBounded) {
+  tracking_.OnRead(now_);
+  Next();
+  set_ = {"node-02", "node-01", "node-01"};
+  Join(core::Duration{});
+  EXPECT_EQ(Readers(), (std::vector<std::string>{"node-01", "node-02"})) << "in order, and once";
+  EXPECT_EQ(Next(), "") << "not at once again";
+  now_ += milliseconds(500);
+  EXPECT_EQ(Next(), "join 03");
+  set_.assign(513, "");
+  for (size_t i = 0; i < set_.size(); ++i) set_[i] = "n" + std::to_string(i);
+  Join(std::chrono::hours(1000000));
+  EXPECT_TRUE(Readers().empty()) << "too many";
+  for (int i = 0; i < 300; ++i) {
+    tracking_.OnRead(now_);
+    now_ += seconds(1);
+  }
+  EXPECT_EQ(Next(), "join 03") << "no lease is for ever";
+}
+
+TEST_F(ReaderTrackingTest, TheSameSetIsTheSameObject) {
+  tracking_.OnRead(now_);
+  Next();
+  Join();
+  const ReaderIds first = tracking_.Readers(now_);
+  now_ += seconds(3);
+  Next();
+  Join();
+  EXPECT_EQ(tracking_.Readers(now_), first);
 }
 
 TEST_F(ReaderTrackingTest, ATrackerThatDoesNotAnswerIsAskedAgainLater) {
@@ -111,7 +150,7 @@ TEST_F(ReaderTrackingTest, AnotherTrackerIsJoinedAtOnce) {
   Join();
   SetMembers("node-03");
   EXPECT_EQ(Next(), "join 04");
-  EXPECT_EQ(tracking_.Readers(now_), set_) << "the old one's set until the lease is over";
+  EXPECT_EQ(Readers(), set_) << "the old one's set until the lease is over";
   Join();
   now_ += seconds(30);
   SetMembers("node-04");

@@ -134,7 +134,7 @@ void World::OnRosterAnswer(uint32_t number, uint32_t from, uint64_t roster) {
   if (!node.members) return;
   const std::string& id = nodes_[from].id;
   node.peers->breaker().OnReachable(id, events_.now());
-  if (reported) node.members->Learn(reported->members(), events_.now());
+  if (reported) node.members->Learn(reported->members(), events_.now(), id);
   node.members->OnAnswerOf(id, events_.now());
   if (!reported || node.opened) return PublishSoon(number);
   Publish(number);
@@ -251,7 +251,7 @@ void World::OnTrackerAnswer(uint32_t number, uint64_t set, Duration lease) {
   }
   if (!node.tracking) return;
   if (readers) {
-    node.tracking->OnJoined(std::move(readers), lease, events_.now());
+    node.tracking->OnJoined(*readers, lease, events_.now());
   } else {
     node.tracking->OnFailed(events_.now());
   }
