@@ -146,7 +146,7 @@ void Membership::OnContact(std::string_view id, core::TimePoint now) {
   Known& known = at->second;
   known.contact = std::max(known.contact, now);
   if (known.met) return;
-  if (!IsReady(known)) ++generation_;
+  if (!IsReady(known) || known.weight > 1) ++generation_;
   known.met = true;
   ++met_;
   NoteFlood();
@@ -155,7 +155,7 @@ void Membership::OnContact(std::string_view id, core::TimePoint now) {
 void Membership::Expire(core::TimePoint now) {
   if (begun_ == core::kNoDeadline) begun_ = expired_ = now;
   const core::Duration asleep = now - std::exchange(expired_, now) - interval();
-  if (asleep > 2 * interval()) {
+  if (asleep > 2 * options_.refresh) {
     begun_ += asleep;
     for (auto& [id, known] : known_) known.contact += asleep;
     for (auto& [id, gone] : forgotten_) gone.until += asleep;
@@ -188,11 +188,17 @@ std::vector<Member> Membership::Members() const {
   std::vector<Member> members;
   members.reserve(size());
   members.push_back(options_.self);
+  double heaviest = std::max(options_.self.weight, 1.0);
+  for (const auto& [id, known] : known_) {
+    if (known.met) heaviest = std::max(heaviest, known.weight);
+  }
   for (const auto& [id, known] : known_) {
     members.push_back({.id = id,
                        .addr = known.addr,
                        .weight = known.weight,
-                       .state = IsReady(known) ? MemberState::kReady : MemberState::kJoining});
+                       .state = IsReady(known) && (known.met || known.weight <= heaviest)
+                                    ? MemberState::kReady
+                                    : MemberState::kJoining});
   }
   return members;
 }

@@ -75,8 +75,9 @@ class Membership {
   uint64_t generation() const { return generation_; }
   // Self included. All are ready, but those of hearsay that did not answer when they were called:
   // they join, and own nothing until they do (whoever reports many that do not exist would else
-  // give all chunks to nobody); so do all of hearsay where they are more than those that were met,
-  // once this node has been there for forget_after. This is each node's own matter, and neither on
+  // give all chunks to nobody); so do those of hearsay that are said to weigh more than all that
+  // were met, and all of hearsay where they are more than those, once this node has been there for
+  // forget_after. This is each node's own matter, and neither on
   // the wire nor in the epoch.
   std::vector<Member> Members() const;
   // How often to ask Due: `refresh`, or oftener in a large cluster, so that its calls spread.

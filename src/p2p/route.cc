@@ -17,6 +17,7 @@ constexpr core::Duration kLeastBusy = std::chrono::milliseconds(10);
 // For a dead owner: it may be that who comes next is dead as well, and that takes a second each to
 // find out.
 constexpr uint32_t kMaxStandIns = 3;
+constexpr uint32_t kMaxDead = 3;
 
 }  // namespace
 
@@ -174,6 +175,7 @@ std::optional<RouteStep> Route::Next(TimePoint now) {
   }
   if (origin_attempt_) return std::nullopt;
   if (Speaking() > 0) return Hedge(now);
+  if (options_.extensions && !heard_ && now - begun_ >= options_.peers_limit) origin_next_ = true;
   if (!origin_next_) {
     auto best = BestNext(now);
     if (!best && (AddStandIn(now) || AllowSecondTry(now))) best = BestNext(now);
@@ -232,9 +234,7 @@ bool Route::IsAsked(size_t candidate) const {
 }
 
 bool Route::MayAsk(const Candidate& candidate, TimePoint now) const {
-  const bool busy_for_long =
-      candidate.busy_until != TimePoint{} && now - begun_ >= options_.busy_limit;
-  return !candidate.done && !busy_for_long && candidate.busy_until <= now &&
+  return !candidate.done && candidate.busy_until <= now &&
          peers_.breaker().Allows(candidate.peer, now);
 }
 
@@ -307,7 +307,7 @@ RouteStep Route::Ask(size_t candidate, bool hedge, TimePoint now) {
 // When the first of those that are busy may be asked again; nullopt where none is, or where they
 // have been waited for long enough.
 std::optional<TimePoint> Route::BusyUntil(TimePoint now) const {
-  const TimePoint limit = begun_ + options_.busy_limit;
+  const TimePoint limit = begun_ + options_.peers_limit;
   if (now >= limit) return std::nullopt;
   std::optional<TimePoint> earliest;
   for (const Candidate& candidate : candidates_) {
@@ -375,6 +375,7 @@ void Route::OnBytes(AttemptId attempt, TimePoint now) {
   contender.heard = now;
   peers_.OnHeard(peer, now);
   contender.bytes = true;
+  heard_ = true;
   contender.silent = IsBeyondLimit(contender, now);
 }
 
@@ -382,9 +383,8 @@ void Route::OnBytes(AttemptId attempt, TimePoint now) {
 // those above it what is wrong with them: it is asked once more at once.
 void Route::OnBusy(Candidate& candidate, const Contender& was, core::Duration after,
                    TimePoint now) {
-  const bool long_enough = now - begun_ >= options_.busy_limit;
-  candidate.done = !options_.extensions || long_enough;
-  candidate.busy_until = now + std::clamp(after, kLeastBusy, options_.busy_limit);
+  candidate.done = !options_.extensions;
+  candidate.busy_until = now + std::clamp(after, kLeastBusy, options_.peers_limit);
   const bool late = now - was.begun >= was.patience - kHopAllowance;
   if (late && !std::exchange(candidate.ran_late, true)) candidate.busy_until = now;
 }
@@ -402,7 +402,16 @@ void Route::OnOriginFailure() {
 // with each level. So the root alone is left.
 void Route::OnMiss(Candidate& candidate) {
   candidate.missed = candidate.with_url;
-  if (!options_.extensions || !candidate.with_url) return;
+  if (options_.extensions && candidate.with_url) LeaveTheRoot();
+}
+
+// Each takes a second to find out, maybe, and a peer may have invented them: there is an end to it.
+void Route::OnDead() {
+  if (++dead_ >= kMaxDead && options_.extensions) LeaveTheRoot();
+}
+
+// And those that were busy.
+void Route::LeaveTheRoot() {
   for (Candidate& other : candidates_) {
     const bool was_busy = other.busy_until != TimePoint{};
     if (other.with_url && !other.is_root && !was_busy) other.done = true;
@@ -448,6 +457,7 @@ void Route::OnFailure(AttemptId attempt, PeerFailure failure, TimePoint now) {
       return;
     case PeerFailure::Kind::kHard:
       breaker.OnHardFailure(candidate.peer, now);
+      OnDead();
       return;
   }
 }

@@ -27,7 +27,8 @@ struct RouteOptions {
   core::Duration silence = std::chrono::seconds(2);  // without a byte that is due: suspect
   // Of a suspect that has sent a part of the block, or was one when it was asked.
   core::Duration suspects_silence = std::chrono::milliseconds(50);
-  core::Duration busy_limit = std::chrono::seconds(10);  // nothing but "not now": to the origin
+  // Without a byte of any peer: to the origin, whether they are busy, dead or silent.
+  core::Duration peers_limit = std::chrono::seconds(10);
   // For the whole block, of one peer: beyond it another is asked beside, though it makes progress.
   core::Duration block_limit = std::chrono::seconds(30);
   uint32_t holders = 3;  // asked by a new owner
@@ -157,6 +158,8 @@ class Route final : public PeerWatcher {
   void OnBusy(Candidate& candidate, const Contender& was, core::Duration after,
               core::TimePoint now);
   void OnMiss(Candidate& candidate);
+  void OnDead();
+  void LeaveTheRoot();
   void OnOriginFailure();
   bool HasMissed(std::string_view id) const;
   bool IsExcluded(std::string_view id) const;
@@ -189,6 +192,8 @@ class Route final : public PeerWatcher {
   bool origin_is_duty_ = false;  // else the last resort
   bool origin_next_ = false;     // peers can do nothing more
   bool origin_failed_ = false;
+  bool heard_ = false;  // a byte of a peer
+  uint32_t dead_ = 0;   // that were tried
   uint32_t stand_ins_ = 0;
   bool over_ = false;
   std::optional<core::Duration> hedge_delay_;

@@ -256,7 +256,7 @@ TEST_F(MembershipTest, HearsayDoesNotMoveWhoIsInContact) {
 
 // Else whoever reports many that do not exist gives all chunks to nobody.
 TEST_F(MembershipTest, HearsayThatDoesNotAnswerOwnsNothing) {
-  Hear("fake", "h:1", 1000);
+  Hear("fake", "h:1");
   EXPECT_EQ(Find("fake")->state, MemberState::kReady) << "at once, so that all agree";
   const uint64_t epoch = view_->epoch();
   members_->Due(now_, random_);
@@ -290,6 +290,19 @@ TEST_F(MembershipTest, MoreOfHearsayThanWereMetOwnNothing) {
   EXPECT_GT(members_->generation(), before);
   EXPECT_EQ(Find("fake0")->state, MemberState::kJoining);
   EXPECT_EQ(Find("m0")->state, MemberState::kReady);
+}
+
+TEST_F(MembershipTest, NoHearsayOutweighsWhoWasMet) {
+  Hear("heavy", "h:1", 1000);
+  EXPECT_EQ(Find("heavy")->state, MemberState::kJoining);
+  Hear("light", "h:2", 0.5);
+  EXPECT_EQ(Find("light")->state, MemberState::kReady);
+  const uint64_t before = members_->generation();
+  members_->OnAnswerOf("heavy", now_);
+  EXPECT_GT(members_->generation(), before);
+  EXPECT_EQ(Find("heavy")->state, MemberState::kReady);
+  Hear("another", "h:3", 900);
+  EXPECT_EQ(Find("another")->state, MemberState::kReady) << "there are such";
 }
 
 TEST_F(MembershipTest, AFullTableHasRoomForWhoCalls) {

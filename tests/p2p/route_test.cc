@@ -188,6 +188,17 @@ TEST_F(RouteTest, WrongBytesOpenTheCircuit) {
   EXPECT_EQ(CircuitOf("node-05"), Circuit::kOpen);
 }
 
+// A chain of members that do not exist.
+TEST_F(RouteTest, AfterSomeThatAreDeadTheRootAloneIsAsked) {
+  request_.tree = std::make_shared<ChunkTree>(request_.tree->view(), nullptr, kKey, 1);
+  Begin("node-02");  // the last of ten
+  EXPECT_EQ(Steps(), "01");
+  EXPECT_EQ(Fail(1, Kind::kHard), "06");
+  EXPECT_EQ(Fail(2, Kind::kHard), "09");
+  EXPECT_EQ(Fail(3, Kind::kHard), "03");
+  EXPECT_EQ(Fail(4, Kind::kMiss), "origin");
+}
+
 // However they time it: there is always one that has just become free.
 TEST_F(RouteTest, PeersThatAreBusyForEverAreLeftInTheEnd) {
   for (const core::Duration busy : {core::Duration{}, core::Duration(milliseconds(50)),

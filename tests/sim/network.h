@@ -18,12 +18,17 @@ namespace dartfs::sim {
 
 class Network {
  public:
+  // How addresses end at which a connection takes a second to fail.
+  static constexpr const char* kNowhere = ".nowhere:1";
+
   Network(const Options& options, core::Random& random) : options_(options), random_(random) {}
 
   // Who listens at `addr` ("host:port") from now on.
   void Bind(const std::string& addr, uint32_t node) { listeners_[addr] = node; }
   void Unbind(const std::string& addr, uint32_t node);
   std::optional<uint32_t> ListenerAt(const std::string& addr) const;
+  // Whether who connects there is refused at once, where nobody listens.
+  static bool Refuses(const std::string& addr) { return !addr.ends_with(kNowhere); }
 
   // Nodes with different sides do not reach each other; empty: all do.
   void Partition(std::vector<uint8_t> sides) { sides_ = std::move(sides); }

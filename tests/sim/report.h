@@ -26,6 +26,7 @@ struct Report {
   uint64_t hedges = 0;
   uint64_t failovers = 0;
   uint64_t busy = 0;               // "not now", as an answer
+  uint64_t lies = 0;               // told
   uint64_t wrong_granules = 0;     // found by their checksums
   uint64_t unnamed = 0;            // answers that did not name the object
   uint64_t digest_mismatches = 0;  // found when the object was whole

@@ -126,7 +126,7 @@ class World {
   void OnEpochOf(uint32_t node, uint32_t other);
   void PublishSoon(uint32_t node);
   void Publish(uint32_t node);
-  p2p::ViewPtr RosterOf(const Node& node) const;
+  p2p::ViewPtr RosterOf(const Node& node);
   p2p::ViewPtr Intern(std::vector<p2p::Member> members);
   void PublishView();
   void TakeView(uint32_t node, const p2p::ViewPtr& view);
@@ -166,6 +166,7 @@ class World {
   uint32_t block_count_ = 0;
   uint32_t unfinished_ = 0;
   uint32_t moves_ = 0;
+  uint32_t fakes_ = 0;
   double origin_rate_;
   core::TimePoint origin_down_until_{};
   std::unique_ptr<p2p::TokenBucket> origin_bucket_;

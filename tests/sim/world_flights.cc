@@ -220,7 +220,7 @@ void World::Ask(uint32_t number, BlockKey key, const RouteStep& step) {
     if (reached) {
       Later(delay, kAsk, *to, id);
     } else {
-      Later(to ? kConnect : 2 * delay, kLost, number, id,
+      Later(to || !Network::Refuses(step.addr) ? kConnect : 2 * delay, kLost, number, id,
             static_cast<uint64_t>(FailureKind::kHard));
     }
     if (node.dart) {

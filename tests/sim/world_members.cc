@@ -25,7 +25,7 @@ constexpr uint64_t kTrackerRequest = 240;
 constexpr uint64_t kTrackerHead = 160;
 constexpr uint64_t kTrackerReader = 16;
 
-constexpr uint32_t kFakeMembers = 50;
+constexpr uint32_t kFakeMembers = 8;
 
 }  // namespace
 
@@ -62,6 +62,11 @@ void World::StartMembership(uint32_t number) {
 void World::Introduce(Node& node) {
   const TimePoint now = events_.now();
   const Duration longest = options_.forget_after / 3;
+  // Long enough to doubt what it hears; dear in large clusters.
+  const Duration settled = options_.liar_share > 0 ? options_.forget_after : Duration{};
+  for (Duration ago = settled; ago > Duration{}; ago -= options_.refresh) {
+    node.members->Expire(now - ago);
+  }
   node.members->Learn(views_.front()->members(), now - longest);
   for (const p2p::Member& member : views_.front()->members()) {
     const double ago = static_cast<double>(longest.count()) * random_.NextDouble();
@@ -111,15 +116,17 @@ void World::OnRosterAsk(uint32_t number, uint32_t from, uint64_t epoch) {
   Later(network_.Latency(), kRosterAnswer, from, number, roster);
 }
 
-p2p::ViewPtr World::RosterOf(const Node& node) const {
+p2p::ViewPtr World::RosterOf(const Node& node) {
   if (node.lie != Lie::kRoster) return node.view;
+  ++report_.lies;
   std::vector<p2p::Member> members;
   for (const p2p::Member& member : node.view->members()) {
     if (members.size() < kFakeMembers) members.push_back({.id = member.id, .addr = node.addr});
   }
+  // New ones each time, each where nobody answers.
   for (uint32_t i = 0; i < kFakeMembers; ++i) {
-    members.push_back(
-        {.id = fmt::format("fake-{}-{}", node.id, i), .addr = "nowhere:1", .weight = 1000});
+    const std::string id = fmt::format("fake-{}", ++fakes_);
+    members.push_back({.id = id, .addr = id + Network::kNowhere, .weight = 1000});
   }
   return std::make_shared<const p2p::View>(std::move(members));
 }

@@ -235,13 +235,16 @@ TEST(World, OneSidedReachabilityIsMembership) {
 struct LiarCase {
   ObjectKind kind;
   Lie lie;
+  double most;  // objects that the origin may send
 };
 
 class LiarsTest : public ::testing::TestWithParam<LiarCase> {};
 
-// The world dies of a wrong byte; each lie is told, so that the test could fail.
+// The world dies of a wrong byte. Each lie is told, to readers and once more when what was good
+// lies about to be read, from those who hold it and those who lie; it costs the origin little.
 TEST_P(LiarsTest, NoWrongByteIsBelieved) {
   Report sum;
+  double most = 0;
   for (uint64_t seed = 1; seed <= 5; ++seed) {
     Options options = Small(seed);
     options.nodes = 30;
@@ -251,50 +254,50 @@ TEST_P(LiarsTest, NoWrongByteIsBelieved) {
     options.dart_share = seed % 2 == 0 ? 0.3 : 0;
     options.rosters = true;
     World world(options);
+    world.Idle(seconds(20));  // false rosters have spread
+    const uint64_t before = world.Run(core::Duration{}).lies;
+    world.ReadAgain();
     const Report report = world.Run(kLimit);
-    EXPECT_EQ(report.finished, options.nodes);
-    // What was good is read once more, from those who hold it and those who lie.
-    world.Idle(seconds(1));
-    world.CrashAt(seconds(20), 1);
-    world.RestartAt(seconds(21), 1, /*warm=*/false);
+    EXPECT_EQ(report.finished, report.readers) << seed;
+    most = std::max(most, report.origin_per_block);
+    world.CrashAt(seconds(60), 1);
+    world.RestartAt(seconds(61), 1, /*warm=*/false);
     world.Idle(seconds(60));
     EXPECT_TRUE(world.node(1).done);
     const Report after = world.Run(kLimit);
-    sum.liars += report.liars;
+    sum.lies += before + after.lies;
     sum.wrong_granules += after.wrong_granules;
     sum.unnamed += after.unnamed;
     sum.digest_mismatches += after.digest_mismatches;
-    sum.failovers += after.failovers;
   }
-  EXPECT_GT(sum.liars, 0U);
+  EXPECT_GT(sum.lies, 0U);
+  EXPECT_LE(most, GetParam().most);
   const bool digest = GetParam().kind == ObjectKind::kContentAddressed;
-  switch (GetParam().lie) {
-    case Lie::kGarbles:
-      EXPECT_GT(sum.wrong_granules, 0U);
-      break;
-    case Lie::kUnnamed:
-      EXPECT_GT(digest ? sum.digest_mismatches : sum.unnamed, 0U);
-      break;
-    case Lie::kForges:
-      EXPECT_GT(sum.digest_mismatches, 0U);
-      break;
-    default:
-      EXPECT_GT(sum.failovers + sum.liars, 0U);
+  if (GetParam().lie == Lie::kGarbles) {
+    EXPECT_GT(sum.wrong_granules, 0U);
+  }
+  if (GetParam().lie == Lie::kUnnamed && !digest) {
+    EXPECT_GT(sum.unnamed, 0U);
+  }
+  const bool wrong = GetParam().lie == Lie::kUnnamed || GetParam().lie == Lie::kForges;
+  if (wrong && digest) {
+    EXPECT_GT(sum.digest_mismatches, 0U);
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, LiarsTest,
-                         ::testing::Values(LiarCase{ObjectKind::kVersioned, Lie::kShort},
-                                           LiarCase{ObjectKind::kVersioned, Lie::kDenies},
-                                           LiarCase{ObjectKind::kVersioned, Lie::kSilent},
-                                           LiarCase{ObjectKind::kVersioned, Lie::kRoster},
-                                           LiarCase{ObjectKind::kVersioned, Lie::kGarbles},
-                                           LiarCase{ObjectKind::kVersioned, Lie::kUnnamed},
-                                           LiarCase{ObjectKind::kImmutable, Lie::kShort},
-                                           LiarCase{ObjectKind::kImmutable, Lie::kDenies},
-                                           LiarCase{ObjectKind::kContentAddressed, Lie::kGarbles},
-                                           LiarCase{ObjectKind::kContentAddressed, Lie::kUnnamed},
-                                           LiarCase{ObjectKind::kContentAddressed, Lie::kForges}));
+INSTANTIATE_TEST_SUITE_P(
+    All, LiarsTest,
+    ::testing::Values(LiarCase{ObjectKind::kVersioned, Lie::kShort, 5},
+                      LiarCase{ObjectKind::kVersioned, Lie::kDenies, 5},
+                      LiarCase{ObjectKind::kVersioned, Lie::kSilent, 5},
+                      LiarCase{ObjectKind::kVersioned, Lie::kRoster, 3},
+                      LiarCase{ObjectKind::kVersioned, Lie::kGarbles, 3},
+                      LiarCase{ObjectKind::kVersioned, Lie::kUnnamed, 3},
+                      LiarCase{ObjectKind::kImmutable, Lie::kShort, 5},
+                      LiarCase{ObjectKind::kImmutable, Lie::kDenies, 5},
+                      LiarCase{ObjectKind::kContentAddressed, Lie::kGarbles, 3},
+                      LiarCase{ObjectKind::kContentAddressed, Lie::kUnnamed, 30},
+                      LiarCase{ObjectKind::kContentAddressed, Lie::kForges, 30}));
 
 // A version alone does not tell forged bytes: what the simulator holds against them is that it
 // dies.

@@ -69,6 +69,8 @@ void World::OnAsk(TransferId id) {
     return Later(kConnectionEnds, kTimeOut, transfer.to, id, 0);
   }
   report_.deepest_hop = std::max(report_.deepest_hop, transfer.hop);
+  const bool at_once = node.lie == Lie::kSilent || node.lie == Lie::kDenies;
+  report_.lies += at_once ? 1 : 0;
   if (node.lie == Lie::kSilent) return;
   if (node.lie == Lie::kDenies) return Lose(id, FailureKind::kMiss);
   if (!ChooseCopy(number, transfer)) return Lose(id, FailureKind::kMiss);
@@ -346,6 +348,7 @@ void World::SendGranule(TransferId id, Transfer& transfer) {
   Node& node = nodes_[number];
   const uint32_t all = GranulesOf(BlockOf(transfer.key));
   if (node.lie == Lie::kShort && transfer.next >= (all + 1) / 2) {
+    ++report_.lies;
     Withdraw(id);
     return Lose(id, FailureKind::kSoft);
   }
@@ -361,7 +364,9 @@ void World::SendGranule(TransferId id, Transfer& transfer) {
   TimePoint arrival = std::max(busy, transfer.last_arrival);
   if (network_.Loses()) arrival += kSentAgain;
   transfer.last_arrival = arrival;
-  const uint64_t what = (uint64_t{granule} << 32) | ContentOf(transfer, granule);
+  const Content content = ContentOf(transfer, granule);
+  report_.lies += content == kGarbage + number ? 1 : 0;
+  const uint64_t what = (uint64_t{granule} << 32) | content;
   events_.Add(arrival, kGranule, transfer.to, id, what);
   events_.Add(begun + out, kSent, number);
   node.sending = true;
