@@ -28,8 +28,8 @@ std::vector<uint32_t> Rank(uint64_t key, std::span<const PlacedNode> nodes);
 // The first `count` of Rank, or all where there are fewer.
 std::vector<uint32_t> RankTop(uint64_t key, std::span<const PlacedNode> nodes, size_t count);
 
-// Whether `a` stands before `b` in the key's rank. That depends on the two alone, not on who else
-// is a member: it is the same in every node's eyes.
+// Whether `a` stands before `b` in the key's rank. That depends on the two and their weights alone,
+// not on who else is a member: all who know the same weights agree.
 bool RanksBefore(uint64_t key, const PlacedNode& a, const PlacedNode& b);
 
 }  // namespace dartfs::p2p

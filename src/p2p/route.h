@@ -2,9 +2,10 @@
 // give up on whom, when to go to the origin (spec/engine.md 3.8, WIRE.md section 7). Pure: the
 // owner does what Next says and tells what came of it. Not thread-safe.
 //
-// No cycle of flights that wait for one another can arise: a flight waits only for peers that stand
-// before its own node in the chunk's rank, which is the same in every node's eyes, whatever view it
-// has; the rest may be asked for what they hold alone (see admission.h).
+// No cycle of flights that wait for one another can arise among nodes that know the same weights,
+// whatever their views: a flight waits only for peers that stand before its own node in the chunk's
+// rank; the rest may be asked for what they hold alone (see admission.h). Where a weight has just
+// changed, one may: the first whose patience ends goes on elsewhere.
 #pragma once
 
 #include <cstdint>
