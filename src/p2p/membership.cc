@@ -203,6 +203,16 @@ std::vector<Member> Membership::Members() const {
   return members;
 }
 
+std::vector<Member> Membership::Roster() const {
+  std::vector<Member> roster;
+  roster.reserve(met_ + 1);
+  roster.push_back(options_.self);
+  for (const auto& [id, known] : known_) {
+    if (known.met) roster.push_back({.id = id, .addr = known.addr, .weight = known.weight});
+  }
+  return roster;
+}
+
 bool Membership::IsSmall() const { return size() <= kSmallCluster; }
 
 core::Duration Membership::interval() const {

@@ -80,6 +80,10 @@ class Membership {
   // forget_after. This is each node's own matter, and neither on
   // the wire nor in the epoch.
   std::vector<Member> Members() const;
+  // What others are told: self and those that this node has met. What was only heard is not passed
+  // on: a dead member's memory would go round for ever among nodes that forget it at different
+  // times.
+  std::vector<Member> Roster() const;
   // How often to ask Due: `refresh`, or oftener in a large cluster, so that its calls spread.
   core::Duration interval() const;
   // Which of so many seeds to call now for their rosters: all, each `refresh`; once the cluster is

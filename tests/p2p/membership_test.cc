@@ -234,6 +234,41 @@ TEST_F(MembershipTest, OneThatWasForgottenAndCallsIsBack) {
   EXPECT_EQ(Find("a")->addr, "h:3");
 }
 
+TEST_F(MembershipTest, WhatWasOnlyHeardIsNotPassedOn) {
+  Hear("heard");
+  members_->OnCalledBy("met", "h:2", now_);
+  const auto told = [this] {
+    std::set<std::string> ids;
+    for (const Member& member : members_->Roster()) ids.insert(member.id);
+    return ids;
+  };
+  EXPECT_EQ(told(), (std::set<std::string>{"self", "met"}));
+  members_->OnAnswerOf("heard", now_);
+  EXPECT_EQ(told(), (std::set<std::string>{"self", "met", "heard"}));
+}
+
+// Some of them were stopped, and remember it from then on.
+TEST_F(MembershipTest, AMemoryDoesNotGoRound) {
+  std::vector<Membership> survivors;
+  for (int i = 0; i < 12; ++i) {
+    MembershipOptions options;
+    options.self = {.id = "s" + std::to_string(i), .addr = "s:1"};
+    survivors.emplace_back(std::move(options));
+    survivors.back().OnCalledBy("dead", "h:1", now_ + seconds(10 * i));
+  }
+  for (int second = 0; second < 600; ++second, now_ += seconds(1)) {
+    for (Membership& asker : survivors) {
+      asker.Expire(now_);
+      for (const Membership& asked : survivors) {
+        asker.Learn(asked.Roster(), now_, asked.self().id);
+      }
+    }
+  }
+  for (const Membership& survivor : survivors) {
+    for (const Member& member : survivor.Members()) EXPECT_NE(member.id, "dead");
+  }
+}
+
 TEST_F(MembershipTest, AndLaterHearsayIsEnoughAgain) {
   Hear("a");
   Pass(60);

@@ -117,7 +117,7 @@ void World::OnRosterAsk(uint32_t number, uint32_t from, uint64_t epoch) {
 }
 
 p2p::ViewPtr World::RosterOf(const Node& node) {
-  if (node.lie != Lie::kRoster) return node.view;
+  if (node.lie != Lie::kRoster) return std::make_shared<const p2p::View>(node.members->Roster());
   ++report_.lies;
   std::vector<p2p::Member> members;
   for (const p2p::Member& member : node.view->members()) {
