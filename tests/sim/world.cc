@@ -148,9 +148,9 @@ void World::ReadAgain() {
 }
 
 void World::Handle(const Event& event) {
-  constexpr std::array kNeverHeldBack = {kSent,       kCrash,        kRestart, kContinue,
-                                         kForget,     kPartition,    kHeal,    kOriginRate,
-                                         kOriginDown, kChangeVersion};
+  constexpr std::array kNeverHeldBack = {
+      kSent,      kCrash,      kRestart, kContinue,   kForget,     kSlowDown,     kExchange,
+      kPartition, kBlockDials, kHeal,    kOriginRate, kOriginDown, kChangeVersion};
   const auto kind = static_cast<EventKind>(event.kind);
   if (nodes_[event.node].stopped &&
       std::find(kNeverHeldBack.begin(), kNeverHeldBack.end(), kind) == kNeverHeldBack.end()) {
