@@ -16,7 +16,7 @@ constexpr Duration kUsual = seconds(25);
 constexpr Duration kLongest = seconds(150);
 constexpr Duration kLimit = seconds(600);
 // Enough that the dead are forgotten, and who was forgotten is found again, after the last of them.
-constexpr Duration kRest = kLongest + seconds(130);
+constexpr Duration kRest = kLongest + seconds(200);
 
 Duration Until(core::SeededRandom& random, Duration limit) {
   return milliseconds(random.Below(static_cast<uint64_t>(core::ToMillis(limit))));
@@ -46,7 +46,7 @@ void AddNodeFault(core::SeededRandom& random, World& world) {
     default:
       world.StopAt(at, node);
       return world.ContinueAt(
-          at + milliseconds(1) + Until(random, random.Below(4) == 0 ? seconds(100) : seconds(20)),
+          at + milliseconds(1) + Until(random, random.Below(4) == 0 ? seconds(70) : seconds(20)),
           node);
   }
 }

@@ -46,9 +46,9 @@ World::World(Options options)
   const uint64_t chunks = (options_.object_bytes + options_.chunk_bytes - 1) / options_.chunk_bytes;
   const char* id = options_.kind == ObjectKind::kContentAddressed ? kDigest : kObject;
   for (uint64_t chunk = 0; chunk < chunks; ++chunk) {
-    keys_.push_back(core::MakeChunkKey("dart", id, static_cast<int64_t>(chunk)));
+    keys_.push_back(core::MakeChunkKey("dart", id, chunk));
   }
-  file_key_ = core::MakeChunkKey("dart", id, -1);
+  file_key_ = core::MakeFileKey("dart", id);
   if (options_.origin_requests_per_second > 0) {
     const double rate = options_.origin_requests_per_second;
     origin_bucket_ = std::make_unique<p2p::TokenBucket>(
