@@ -77,8 +77,8 @@ std::optional<std::vector<std::string>> ParsePath(std::string_view text) {
   for (const std::string_view id : Split(text, ' ')) {
     const bool visible =
         std::all_of(id.begin(), id.end(), [](char c) { return c > 0x20 && c < 0x7F; });
-    if (id.empty() || id.size() > kMaxId || !visible || path.size() >= kMaxPath)
-      return std::nullopt;
+    const bool fits = !id.empty() && id.size() <= kMaxId && path.size() < kMaxPath;
+    if (!fits || !visible) return std::nullopt;
     path.emplace_back(id);
   }
   return path;
@@ -132,8 +132,9 @@ std::vector<HttpHeader> WriteBlockRequest(const BlockRequestHead& head) {
   headers.push_back({kHopHeader, std::to_string(head.hop)});
   if (head.epoch) headers.push_back({kEpochHeader, std::to_string(*head.epoch)});
   if (head.object) headers.push_back({kObjectHeader, head.object->ToHex()});
-  if (!head.path.empty())
+  if (!head.path.empty()) {
     headers.push_back({kPathHeader, fmt::format("{}", fmt::join(head.path, " "))});
+  }
   if (head.patience) {
     headers.push_back(
         {kDeadlineHeader, std::to_string(std::max<int64_t>(ToMillis(*head.patience), 0))});
